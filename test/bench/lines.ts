@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
-import { formatTimestampZ, RECORD_COLUMNS } from "@conversation-export/domain";
+import { columnsOf, formatTimestampZ, RECORD_KINDS } from "@conversation-export/domain";
 import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
 import { drain, hashed } from "./answers.ts";
 import { costOf, inPairs } from "./pairs.ts";
@@ -73,7 +73,7 @@ export const benchLines = async (reading: Reading): Promise<Result[]> => {
 /** A range as Parquet, beside one query that makes the same columns. */
 export const benchParquet = async (reading: Reading): Promise<Result[]> => {
   const range = rangeOf(PARQUET_SHARE);
-  const columns = typedColumns(RECORD_COLUMNS.conversation, PLAIN_RECORDS, false);
+  const columns = typedColumns(columnsOf(RECORD_KINDS.conversation.public), PLAIN_RECORDS, false);
   const ours = async () =>
     drain(await openRange(reading, range, { accept: "application/vnd.apache.parquet" }));
   const peer = async () =>

@@ -1,9 +1,8 @@
 import {
   busPositionOf,
-  type ConversationRecord,
+  type ExportRecord,
   END_OF_TIME,
   type EventType,
-  type ExportRecord,
   formatTimestamp,
   type HandoffEntry,
   type Micros,
@@ -267,7 +266,7 @@ const rowsOf = (table: string): Promise<string> =>
   warehouse.sql(`SELECT cityHash64(${WHOLE_ROW}) AS row FROM ${table} ORDER BY row`);
 const allRows = async (): Promise<string[]> => Promise.all(RECORD_TABLES.map(rowsOf));
 
-const later = (record: ConversationRecord | Extract<ExportRecord, { type: "message.exported" }>) => {
+const later = (record: ExportRecord) => {
   const dateCreated = record.dateCreated + 3 * HOUR;
   const [was, is] = [record.dateCreated, dateCreated].map((at) => `"date_created":"${formatTimestamp(at)}"`);
   return {

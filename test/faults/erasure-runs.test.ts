@@ -317,7 +317,7 @@ it("erases a person from every table, by any version, and nothing of others or o
   const id = await request("acme", subject);
   await request("later", { identifiers: [{ type: "end_user_id", value: "bo" }] });
   const result = await run();
-  expect(result).toMatchObject({ requests: 2, found: { conversations: 4, messages: 6, endUsers: 3 } });
+  expect(result).toMatchObject({ requests: 2, found: { conversations: 4, messages: 6, end_users: 3 } });
   const published =
     "SELECT kind, uniqExact(client_id, id) FROM changes WHERE deleted GROUP BY kind ORDER BY kind";
   expect(await sql(published)).toBe("conversation\t4\nmessage\t6\nend_user\t3\n");
@@ -394,7 +394,7 @@ it("erases again what a backup has brought back, also where only a hash knows th
   expect(await rowsOf(client)).toEqual(brought);
 
   const result = await run(erasureDeps(), "again", { since, dryRun: false });
-  expect(result).toMatchObject({ found: { endUsers: 2 }, deleted: { landing: 13 }, rounds: 1 });
+  expect(result).toMatchObject({ found: { end_users: 2 }, deleted: { landing: 13 }, rounds: 1 });
   const left = await rowsOf(client);
   expect(without(without(left, '"new"'), '/new"')).toEqual(kept);
   expect(left["landing"]).toHaveLength((kept["landing"] ?? []).length + 1);
@@ -438,7 +438,7 @@ it("does many requests as one batch, with a few mutations", async () => {
   const before = Number(await countMutations());
   expect(await run()).toMatchObject({
     requests: PEOPLE,
-    found: { conversations: 2 * PEOPLE, messages: 3 * PEOPLE, endUsers: PEOPLE },
+    found: { conversations: 2 * PEOPLE, messages: 3 * PEOPLE, end_users: PEOPLE },
   });
   expect(Number(await countMutations()) - before).toBeLessThanOrEqual(9 * SHARDS);
   const rows = await rowsOf("many");

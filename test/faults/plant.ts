@@ -12,13 +12,13 @@ const BUGS: readonly Bug[] = [
   },
   {
     // Attempts at one handoff stand beside each other.
-    file: "packages/domain/src/record/handoffs.ts",
+    file: "packages/domain/src/kinds/handoffs.ts",
     right: "const target = handoffId ?? handoff.id;",
     wrong: "const target = handoff.id.length % 2 === 0 ? (handoffId ?? handoff.id) : handoff.id;",
   },
   {
     // A later date than the right one wins over it.
-    file: "packages/domain/src/record/handoffs.ts",
+    file: "packages/domain/src/kinds/handoffs.ts",
     right: "const dateCreated = readInstant(",
     wrong:
       "const dateCreated = ((...given: Parameters<typeof readInstant>) => { const read = readInstant(...given); return typeof read === 'number' ? read + (handoff.id.charCodeAt(0) % 2) * 7_200_000_000 : read; })(",

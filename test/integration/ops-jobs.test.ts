@@ -96,7 +96,7 @@ const startWorkers = async (): Promise<void> => {
         type: erasureJob,
         run: ({ data }) => {
           erased.push(data);
-          const found = { conversations: 1, messages: 2, endUsers: 0 };
+          const found = { conversations: 1, messages: 2, end_users: 0 };
           return Promise.resolve({
             hidden: 1,
             requests: 1,

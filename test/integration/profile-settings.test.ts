@@ -100,7 +100,7 @@ describe("settings in the profiles of the users who read", () => {
     const run = { id: "run", erases: false };
     await store.note(run, [{ ...ann, requestId: "r" }]);
     await store.collect(run);
-    expect(await store.count(run)).toEqual({ conversations: 0, messages: 20, endUsers: 0 });
+    expect(await store.count(run)).toEqual({ conversations: 0, messages: 20, end_users: 0 });
   });
 
   it("do not date what is audited otherwise", async () => {

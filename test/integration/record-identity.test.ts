@@ -1,4 +1,4 @@
-import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
+import type { ExportRecord } from "@conversation-export/domain";
 import { createMovedDates, type PageQuery } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { SHARDS } from "../system/shards.ts";
@@ -57,8 +57,8 @@ const byId = (rows: readonly Row[], id: string): Row[] =>
 
 it("while exports change dates, every answer has each record once, and all that were there before", async () => {
   const seed = seedOfRun("record identity");
-  const arrivals: Arrival<ConversationRecord>[] = [];
-  const messageArrivals: Arrival<MessageRecord>[] = [];
+  const arrivals: Arrival<ExportRecord>[] = [];
+  const messageArrivals: Arrival<ExportRecord>[] = [];
   const readable = new Set<string>();
   let offset = 0;
   const polls: Record<string, number> = {};

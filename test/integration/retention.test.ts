@@ -484,7 +484,7 @@ describe("keys of a run", () => {
     await settleDates();
     const expired = await store.expired(CUTOFFS);
     const keys = await warehouse.sql("SELECT count() FROM erasure_keys");
-    const nothing = { conversations: 0, messages: 0, endUsers: 0 };
+    const nothing = { conversations: 0, messages: 0, end_users: 0 };
     const run = erasures();
     expect(await run.begin(erasure)).toEqual({ requests: 0, found: 0, again: 0 });
     await run.collect(erasure);

@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import type { ConversationRecord, MessageRecord } from "@conversation-export/domain";
+import type { ExportRecord } from "@conversation-export/domain";
 import {
   createBatch,
   createMovedDates,
@@ -75,8 +75,8 @@ function randomDates(random: Random, date: () => number): number[] {
  * Exports of some conversations of several clients: few instants, several versions, in random order of
  * arrival.
  */
-function randomConversations(random: Random, clients: string[], count: number): ConversationRecord[] {
-  const records: ConversationRecord[] = [];
+function randomConversations(random: Random, clients: string[], count: number): ExportRecord[] {
+  const records: ExportRecord[] = [];
   for (const client of clients) {
     for (let i = 0; i < count; i += 1) {
       const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `c${random.int(1e9)}`;
@@ -110,7 +110,7 @@ function randomConversations(random: Random, clients: string[], count: number): 
 }
 
 /** Writes the records in small batches, some of them twice with another instant of upload. */
-async function writeInBatches<R extends ConversationRecord | MessageRecord>(
+async function writeInBatches<R extends ExportRecord>(
   random: Random,
   records: readonly R[],
   largest: number,
@@ -147,8 +147,8 @@ describe("random data in unmerged parts", () => {
   const random = createRandom(1);
   const clients = ["acme", "globex"];
   const CONVERSATIONS = bySize(24, 200);
-  let arrivals: Arrival<ConversationRecord>[];
-  let messages: Arrival<MessageRecord>[];
+  let arrivals: Arrival<ExportRecord>[];
+  let messages: Arrival<ExportRecord>[];
 
   beforeAll(async () => {
     arrivals = await writeInBatches(
@@ -156,7 +156,7 @@ describe("random data in unmerged parts", () => {
       randomConversations(random, clients, CONVERSATIONS),
       bySize(60, 200),
     );
-    const records: MessageRecord[] = [];
+    const records: ExportRecord[] = [];
     for (const client of clients) {
       for (let i = 0; i < bySize(36, 60); i += 1) {
         const id = i < ODD_IDS.length ? (ODD_IDS[i] as string) : `m${random.int(1e9)}`;
@@ -581,7 +581,7 @@ describe("a conversation that is exported again between the two reads", () => {
     return read;
   };
   /** Without its entry of the update index. */
-  const writeLiveRow = async (record: ConversationRecord, uploadedAt = DAY_0): Promise<void> => {
+  const writeLiveRow = async (record: ExportRecord, uploadedAt = DAY_0): Promise<void> => {
     const batch = createBatch(record.type, 1024);
     batch.add(record);
     batch.fillUpload(uploadedAt);

@@ -1,4 +1,4 @@
-import type { ConversationRecord } from "@conversation-export/domain";
+import type { ExportRecord } from "@conversation-export/domain";
 import {
   createBatch,
   createClientStore,
@@ -170,7 +170,7 @@ describe("records that change while a window is read", () => {
     for (let round = 0; round < bySize(2, 20); round += 1) {
       const client = `p.${by}.${round}`;
       const random = createRandom(base.int(1e9));
-      const arrivals: Arrival<ConversationRecord>[] = [];
+      const arrivals: Arrival<ExportRecord>[] = [];
       const updatedAt = new Map<string, number>();
       let version = 0;
       const exportNow = async (ids: readonly string[], dateOf: (id: string) => number): Promise<void> => {
@@ -228,7 +228,7 @@ describe("records that change while a window is read", () => {
     const random = createRandom(8);
     const ids = Array.from({ length: 30 }, (_, i) => `c${String(i).padStart(2, "0")}`);
     let version = 0;
-    const batchOf = (some: readonly string[]): ConversationRecord[] =>
+    const batchOf = (some: readonly string[]): ExportRecord[] =>
       some.map((id) => {
         version += 1;
         const handoffs = [{ id: "h", date_created: "2026-10-04T00:00:00Z", reasoning: `${version}` }];

@@ -1,9 +1,4 @@
-import type {
-  ConversationRecord,
-  ExportRecord,
-  HandoffEntry,
-  MessageRecord,
-} from "@conversation-export/domain";
+import type { ExportRecord, HandoffEntry } from "@conversation-export/domain";
 import { publicText } from "./records.ts";
 
 function isLater(a: ExportRecord, b: ExportRecord): boolean {
@@ -41,12 +36,8 @@ function latestOf<R extends ExportRecord>(
 }
 
 /** Rule 5 of the specification, by trying all entries against all. */
-function mergedHandoffs(
-  arrivals: readonly Arrival<ConversationRecord>[],
-  client: string,
-  id: string,
-): string[] {
-  const winners = new Map<string, { entry: HandoffEntry; record: ConversationRecord }>();
+function mergedHandoffs(arrivals: readonly Arrival<ExportRecord>[], client: string, id: string): string[] {
+  const winners = new Map<string, { entry: HandoffEntry; record: ExportRecord }>();
   for (const { record } of arrivals) {
     if (record.clientId !== client || record.id !== id) continue;
     for (const entry of record.handoffs) {
@@ -83,9 +74,9 @@ function inWindow<R>(expected: Expected<R>[], since: number, to: number): Expect
 
 /** What a window of conversations must show. */
 export function expectConversations(
-  arrivals: readonly Arrival<ConversationRecord>[],
+  arrivals: readonly Arrival<ExportRecord>[],
   window: { client: string; by: "dateCreated" | "dateUpdated"; since: number; to: number },
-): Expected<ConversationRecord>[] {
+): Expected<ExportRecord>[] {
   const expected = [...latestOf(arrivals, window.client).values()].map(({ record, uploadedAt }) => {
     const handoffs = mergedHandoffs(arrivals, window.client, record.id);
     const text = publicText(record, uploadedAt, handoffs);
@@ -96,9 +87,9 @@ export function expectConversations(
 
 /** What a window of messages must show. */
 export function expectMessages(
-  arrivals: readonly Arrival<MessageRecord>[],
+  arrivals: readonly Arrival<ExportRecord>[],
   window: { client: string; since: number; to: number; conversationId?: string },
-): Expected<MessageRecord>[] {
+): Expected<ExportRecord>[] {
   const expected = [...latestOf(arrivals, window.client).values()]
     .filter(
       ({ record }) => window.conversationId === undefined || record.conversationId === window.conversationId,

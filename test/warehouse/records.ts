@@ -1,10 +1,7 @@
 import {
-  type ConversationRecord,
-  type EndUserRecord,
-  type EventType,
   type ExportRecord,
+  type EventType,
   formatTimestamp,
-  type MessageRecord,
   processEvent,
 } from "@conversation-export/domain";
 
@@ -46,14 +43,14 @@ export function conversation(
   created: number,
   updated: number,
   data: Record<string, unknown> = {},
-): ConversationRecord {
+): ExportRecord {
   const record = processed("conversation.exported", id, attributes, {
     _id: id,
     date_created: formatTimestamp(created),
     date_updated: formatTimestamp(updated),
     ...data,
   });
-  return record as ConversationRecord;
+  return record;
 }
 
 /** A message as it comes out of the processing of its event. */
@@ -63,14 +60,14 @@ export function message(
   created: number,
   conversationId: string,
   data: Record<string, unknown> = {},
-): MessageRecord {
+): ExportRecord {
   const record = processed("message.exported", id, attributes, {
     _id: id,
     date_created: formatTimestamp(created),
     conversation_id: conversationId,
     ...data,
   });
-  return record as MessageRecord;
+  return record;
 }
 
 /** An end user as it comes out of the processing of its event. */
@@ -78,14 +75,14 @@ export function endUser(
   attributes: Attributes,
   id: string,
   data: Record<string, unknown> = {},
-): EndUserRecord {
+): ExportRecord {
   const created = { end_user_id: id, created_at: formatTimestamp(DAY_0) };
-  return processed("end_user.exported", id, attributes, { ...created, ...data }) as EndUserRecord;
+  return processed("end_user.exported", id, attributes, { ...created, ...data });
 }
 
 /** The public JSON, with the handoffs given; references among them are not shown. */
 export function publicText(
-  record: ConversationRecord | MessageRecord,
+  record: ExportRecord,
   uploadedAt: number = DAY_0,
   handoffs: readonly string[] = [],
 ): string {

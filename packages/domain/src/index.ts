@@ -11,13 +11,7 @@ export {
   subjectText,
   MAX_NAMES,
 } from "./contract/data-subject-request.ts";
-export {
-  CONVERSATION_DESCRIBED,
-  type DescribedField,
-  END_USER_DESCRIBED,
-  type FieldType,
-  MESSAGE_DESCRIBED,
-} from "./record/described-fields.ts";
+export { type DescribedField, describedFields, type FieldType } from "./record/described-fields.ts";
 export {
   type DeadLetterFacts,
   deadLetterOf,
@@ -28,19 +22,12 @@ export {
 export { envelopeSchema } from "./event/envelope.ts";
 export { type BusHeader, type BusHeaders, headerText } from "./event/headers.ts";
 export { arrivalTimeOf, busPositionOf } from "./event/bus-position.ts";
-export {
-  type ConversationRecord,
-  type EndUserRecord,
-  expiryDateOf,
-  type ExportRecord,
-  type MessageRecord,
-} from "./record/export-record.ts";
-export type { HandoffEntry, TargetKind } from "./record/handoffs.ts";
+export { expiryDateOf, type ExportRecord } from "./kinds/export-record.ts";
+export type { ColumnValue, OwnColumn } from "./kinds/record-form.ts";
+export type { HandoffEntry, TargetKind } from "./kinds/handoffs.ts";
 export {
   createView,
-  LEGACY_FIELDS,
   LEGACY_VERSIONS,
-  type LegacyList,
   type LegacyVersion,
   type View,
 } from "./record/legacy-view.ts";
@@ -75,14 +62,22 @@ export {
 } from "./event/process-event.ts";
 export {
   byEventType,
+  byList,
   byRecordTable,
+  DATED_KINDS,
+  type DatedKind,
   EVENT_TYPES,
   type EventType,
+  KIND_NAMES,
   KIND_OF,
+  LEGACY_FIELDS,
+  type LegacyList,
   LIST_NAMES,
   type ListName,
   listsByTopic,
   OWN_TABLE_OF,
+  ownTableOf,
+  personsOf,
   READABLE_FIRST,
   RECORD_KINDS,
   RECORD_TABLES,
@@ -94,11 +89,10 @@ export {
   type Topics,
   topicsByType,
   typesByTopic,
-} from "./record/record-kinds.ts";
-export { MAX_DEPTH } from "./event/json-object.ts";
+} from "./kinds/record-kinds.ts";
+export { MAX_DEPTH } from "./json/json-object.ts";
 export { hasSchemaPrefix, readMessage, withoutSchemaPrefix } from "./event/read-message.ts";
-export { publicConversation, publicEndUser, publicMessage } from "./record/public-schemas.ts";
-export { type Column, type ColumnType, RECORD_COLUMNS } from "./record/record-columns.ts";
+export { type Column, columnsOf, type ColumnType } from "./record/record-columns.ts";
 export {
   handoffVersion,
   rightRowsOf,
@@ -110,7 +104,6 @@ export {
 export { type Correction, correctionOf, type KnownRecord } from "./rows/row-correction.ts";
 export { LINK_BOUNDS, type LinkBounds } from "./contract/link-bounds.ts";
 export { formatRateWindows, parseRateWindows, type RateWindow } from "./contract/rate-windows.ts";
-export { conversationSchema, endUserSchema, messageSchema } from "./record/schemas.ts";
 export {
   CAMPAIGN_KEY,
   LANGUAGE_TAG,

@@ -16,10 +16,18 @@ const conversation = (id: string, chatterId = "", dateCreated = 10): ExportRecor
     clientId: "acme",
     id,
     dateCreated,
-    columns: { chatterId, endUserId: "" },
+    conversationId: id,
+    columns: [chatterId, ""],
   }) as never;
 const endUser = (id: string, email: string): ExportRecord =>
-  ({ type: "end_user.exported", clientId: "acme", id, dateCreated: 10, email }) as never;
+  ({
+    type: "end_user.exported",
+    clientId: "acme",
+    id,
+    dateCreated: 10,
+    conversationId: "",
+    columns: [email, []],
+  }) as never;
 const message = (id: string, conversationId: string): ExportRecord =>
   ({
     type: "message.exported",
@@ -27,7 +35,7 @@ const message = (id: string, conversationId: string): ExportRecord =>
     id,
     conversationId,
     dateCreated: 10,
-    columns: { chatterId: "" },
+    columns: [conversationId, "", "", ""],
   }) as never;
 
 const suppressed = (kind: Suppression["kind"], value: string): Suppression => ({

@@ -43,8 +43,9 @@ const conversation = (id: string, more: object = {}, dateCreated = 10): ExportRe
     type: "conversation.exported",
     clientId: "acme",
     id,
+    conversationId: id,
     dateCreated,
-    columns: { chatterId: "", endUserId: "" },
+    columns: ["", ""],
     ...more,
   }) as never;
 const messageOf = (conversationId: string, more: object = {}): ExportRecord =>
@@ -52,10 +53,10 @@ const messageOf = (conversationId: string, more: object = {}): ExportRecord =>
     ...conversation("m"),
     type: "message.exported",
     conversationId,
-    columns: { chatterId: "", endUserId: "", sender: "", recipient: "" },
+    columns: [conversationId, "", "", ""],
     ...more,
   }) as never;
-const naming = (chatterId: string) => ({ columns: { chatterId, endUserId: "" } });
+const naming = (chatterId: string) => ({ columns: [chatterId, ""] });
 const suppressed = (value: string, more: Partial<Suppression> = {}): Suppression => ({
   clientId: "acme",
   kind: "conversation",
@@ -85,11 +86,14 @@ const anyRecord = fc
     person: fc.constantFrom("", "a", "b"),
   })
   .map(
-    ({ person: id, ...more }) =>
+    ({ person: id, conversationId, ...more }) =>
       ({
         ...more,
-        email: "",
-        columns: { chatterId: id, endUserId: "", sender: "", recipient: "" },
+        ...{
+          "conversation.exported": { conversationId: more.id, columns: [id, ""] },
+          "message.exported": { conversationId, columns: [conversationId, id, "", ""] },
+          "end_user.exported": { conversationId: "", columns: ["", []] },
+        }[more.type],
       }) as unknown as ExportRecord,
   );
 

@@ -1,8 +1,7 @@
 import { hash as digest } from "node:crypto";
 import {
+  byEventType,
   type ExportRecord,
-  KIND_OF,
-  RECORD_KINDS,
   subjectOf,
   subjectsOf,
   type SuppressionKey,
@@ -35,10 +34,12 @@ const REMEMBERED = 20_000;
 /** Whatever may drop a record: its own id, its conversation, the persons whom it names. */
 export type KeysOf = (record: ExportRecord) => Generator<RecordKey>;
 
+const NAME_OF = byEventType((kind) => kind);
+
 /** The key of a record's own id. */
 export const ownKeyOf = ({ clientId, type, id }: ExportRecord): SuppressionKey => ({
   clientId,
-  kind: KIND_OF[type].suppression,
+  kind: NAME_OF[type],
   value: id,
 });
 
@@ -59,8 +60,9 @@ export const createKeysOf = (subjectHash: SubjectHash): KeysOf => {
     const { clientId } = record;
     const own = ownKeyOf(record);
     if (own.kind !== "end_user") yield { ...own, byOwnId: true };
-    if (record.type === RECORD_KINDS.message.type)
-      yield { clientId, kind: "conversation", value: record.conversationId, byOwnId: false };
+    const { conversationId } = record;
+    if (conversationId !== "" && own.kind !== "conversation")
+      yield { clientId, kind: "conversation", value: conversationId, byOwnId: false };
     const prefix = subjectOf("end_user_id", "");
     for (const subject of subjectsOf(record)) {
       const isOwn = own.kind === "end_user" && subject === subjectOf("end_user_id", record.id);

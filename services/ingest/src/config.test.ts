@@ -22,7 +22,7 @@ it("needs the servers and the secret of suppressions, and has defaults for the r
   expect(problemsOf({})).toEqual(["KAFKA_BROKERS", "CLICKHOUSE_URL", "SUPPRESSION_SECRET"]);
   expect(readConfig(REQUIRED)).toMatchObject({
     kafka: { brokers: ["a:9092", "b:9093"] },
-    topics: { conversations: "conversations", messages: "messages", endUsers: "end-users" },
+    topics: { conversations: "conversations", messages: "messages", end_users: "end-users" },
     limits: { maxTimeAheadMs: 300_000 },
     landingDays: 14,
   });

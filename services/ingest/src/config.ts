@@ -1,3 +1,4 @@
+import { LIST_NAMES } from "@conversation-export/domain";
 import {
   count,
   type Environment,
@@ -15,7 +16,7 @@ const SETTINGS = {
   clickhouse: readClickhouseServer,
   groupId: shared.groupId,
   sessionTimeoutMs: variable("KAFKA_SESSION_TIMEOUT_MS", count(30_000, 1_000)),
-  topics: shared.eventTopics,
+  topics: shared.eventTopicsOf(LIST_NAMES),
   suppressionSecret: shared.suppressionSecret,
   maxSuppressions: shared.maxSuppressions,
   /** Days that the landing table keeps events; null: landing is off. */

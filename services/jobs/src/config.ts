@@ -1,3 +1,4 @@
+import { LIST_NAMES } from "@conversation-export/domain";
 import {
   ConfigError,
   count,
@@ -60,7 +61,7 @@ const SETTINGS = {
   topology: readClickhouseCluster,
   kafka: serverSettings.kafka,
   groupId: shared.groupId,
-  topics: shared.eventTopics,
+  topics: shared.eventTopicsOf(LIST_NAMES),
   maxTimeAheadMs: shared.maxTimeAheadMs,
   landingDays: shared.landingDays,
   /** Events of the landing table in one part of a backfill. */

@@ -1,3 +1,4 @@
+import { LIST_NAMES } from "@conversation-export/domain";
 import {
   type ClickhouseCluster,
   type ClickhouseServer,
@@ -79,7 +80,7 @@ export const readBusConfig = (env: Environment): BusConfig => {
     {
       servers: serverSettings.kafka,
       groupId: shared.groupId,
-      topics: shared.eventTopics,
+      topics: shared.eventTopicsOf(LIST_NAMES),
       smsTopic: shared.smsTopic,
     },
     env,
@@ -93,7 +94,7 @@ export const readBusConfig = (env: Environment): BusConfig => {
  * @throws ConfigError that names every invalid variable
  */
 export const readTopics = (env: Environment): readonly string[] =>
-  Object.values(readSettings({ topics: shared.eventTopics }, env).topics);
+  Object.values(readSettings({ topics: shared.eventTopicsOf(LIST_NAMES) }, env).topics);
 
 /**
  * Reads the address of Redis.

@@ -7,7 +7,7 @@ import {
   dataSubjectRequestSchema,
   subjectText,
 } from "./data-subject-request.ts";
-import { MAX_ID_LENGTH } from "../record/schemas.ts";
+import { MAX_ID_LENGTH } from "../kinds/field-schemas.ts";
 
 const subjectOf = (body: unknown): DataSubject | undefined =>
   dataSubjectOf(dataSubjectRequestSchema.parse(body));

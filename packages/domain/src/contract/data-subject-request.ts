@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MAX_ID_LENGTH } from "../record/schemas.ts";
+import { MAX_ID_LENGTH } from "../kinds/field-schemas.ts";
 import { boundedText } from "./bounded-text.ts";
 import { emailForm } from "./email-form.ts";
 

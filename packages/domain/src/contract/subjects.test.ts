@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { EventType } from "../record/record-kinds.ts";
+import type { EventType } from "../kinds/record-kinds.ts";
 import { processEvent } from "../event/process-event.ts";
 import { subjectsOf } from "./subjects.ts";
 

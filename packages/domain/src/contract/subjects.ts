@@ -1,36 +1,32 @@
+import type { ExportRecord } from "../kinds/export-record.ts";
+import type { OwnColumn, SubjectType } from "../kinds/record-form.ts";
+import { byEventType, RECORD_KINDS } from "../kinds/record-kinds.ts";
 import { emailForm } from "./email-form.ts";
-import type { ExportRecord } from "../record/export-record.ts";
-import { RECORD_KINDS } from "../record/record-kinds.ts";
 
 /** An identifier of a person as one text: its kind and its value. */
-export const subjectOf = (kind: "chatter_id" | "end_user_id" | "email", value: string): string =>
+export const subjectOf = (kind: SubjectType, value: string): string =>
   `${kind}:${kind === "email" ? emailForm(value) : value}`;
+
+/** What the id of a record names, and which of its columns name persons. */
+const PERSONS = byEventType((kind) => {
+  const { idNames, form } = RECORD_KINDS[kind];
+  const columns: readonly OwnColumn<never>[] = form.columns;
+  const places = columns.flatMap(({ person }, at) => (person === undefined ? [] : [{ person, at }]));
+  return { idNames, places };
+});
 
 /**
  * Every identifier of a person in a record; sender and recipient unless they name an agent, the bot or the
  * platform (section 2.2).
  */
 export const subjectsOf = (record: ExportRecord): string[] => {
-  const subjects: string[] = [];
-  const note = (kind: Parameters<typeof subjectOf>[0], value: string): void => {
-    if (value === "") return;
-    const subject = subjectOf(kind, value);
+  const { idNames, places } = PERSONS[record.type];
+  const subjects = idNames === null ? [] : [subjectOf(idNames, record.id)];
+  for (const { person, at } of places) {
+    const value = record.columns[at];
+    if (typeof value !== "string" || value === "") continue;
+    const subject = subjectOf(person, value);
     if (!subjects.includes(subject)) subjects.push(subject);
-  };
-  switch (record.type) {
-    case RECORD_KINDS.conversation.type:
-      note("chatter_id", record.columns.chatterId);
-      note("end_user_id", record.columns.endUserId);
-      break;
-    case RECORD_KINDS.message.type:
-      note("chatter_id", record.columns.chatterId);
-      note("chatter_id", record.columns.sender);
-      note("chatter_id", record.columns.recipient);
-      break;
-    case RECORD_KINDS.end_user.type:
-      note("end_user_id", record.id);
-      note("email", record.email);
-      break;
   }
   return subjects;
 };

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { REPLAY_HEADERS } from "./bus-position.ts";
 import { badHeaders, type BusHeaders, headerText } from "./headers.ts";
-import { isObject, parsedJson } from "./json-object.ts";
-import { memberTexts } from "./json-text.ts";
+import { isObject, parsedJson } from "../json/json-object.ts";
+import { memberTexts } from "../json/json-text.ts";
 import { readInstant } from "./read-instant.ts";
 import type { Micros } from "./timestamp.ts";
 

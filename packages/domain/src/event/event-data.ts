@@ -1,4 +1,4 @@
-import type { Draft } from "../record/record-form.ts";
+import type { Draft } from "../kinds/record-form.ts";
 
 /** The data of an event that fits its schema. */
 export type EventData<Data> = {

@@ -1,9 +1,9 @@
-import type { RecordForm } from "../record/record-form.ts";
+import type { RecordForm } from "../kinds/record-form.ts";
 import { type Field, fieldsOf } from "../record/record-fields.ts";
-import type { EventType } from "../record/record-kinds.ts";
+import type { EventType } from "../kinds/record-kinds.ts";
 import { envelopeSchema, readHeaders } from "./envelope.ts";
 import type { BusHeaders } from "./headers.ts";
-import { countKeys, isObject, MAX_DEPTH, parsedJson } from "./json-object.ts";
+import { countKeys, isObject, MAX_DEPTH, parsedJson } from "../json/json-object.ts";
 import { type Rejected, type RejectionReason, rejected } from "./outcome.ts";
 import { detailOf, problemsOf } from "./problems.ts";
 import { instantFaults, readInstant } from "./read-instant.ts";
@@ -57,7 +57,7 @@ export function faultFinder<Data, Read extends keyof Data & string>(
 
   const ofData = (data: Given, subject: unknown): Rejected[] => {
     const { error } = form.schema.safeParse(data);
-    const id: unknown = form.idOf(data as Pick<Data, Read>);
+    const id: unknown = form.id.of(data as Pick<Data, Read>);
     const isOther = typeof subject === "string" && subject !== "" && typeof id === "string" && subject !== id;
     return [
       ...(countKeys(data) === undefined

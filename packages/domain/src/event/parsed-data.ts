@@ -1,11 +1,11 @@
 import type { Field } from "../record/record-fields.ts";
-import type { RecordForm } from "../record/record-form.ts";
+import type { RecordForm } from "../kinds/record-form.ts";
 import { fieldTexts } from "../record/render.ts";
 import type { Envelope } from "./envelope.ts";
 import type { EventData } from "./event-data.ts";
-import { countKeys } from "./json-object.ts";
-import { countKeyTexts, replaceHalfPairs, withoutRepeatedKeys } from "./json-text.ts";
-import { unknownFieldsBeside } from "./unknown-fields.ts";
+import { countKeys } from "../json/json-object.ts";
+import { countKeyTexts, replaceHalfPairs, withoutRepeatedKeys } from "../json/json-text.ts";
+import { unknownFieldsBeside } from "../record/unknown-fields.ts";
 
 const NOTHING: readonly string[] = [];
 

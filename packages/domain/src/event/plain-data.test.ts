@@ -1,13 +1,10 @@
 import fc from "fast-check";
 import { expect, it, describe } from "vitest";
 import { z } from "zod";
-import { conversationForm } from "../record/conversation-form.ts";
-import { endUserForm } from "../record/end-user-form.ts";
-import { messageForm } from "../record/message-form.ts";
 import { bare, type Field } from "../record/record-fields.ts";
-import type { RecordForm } from "../record/record-form.ts";
+import type { RecordForm } from "../kinds/record-form.ts";
 import { fieldGroup } from "../record/render.ts";
-import type { EventType } from "../record/record-kinds.ts";
+import { type EventType, RECORD_KINDS } from "../kinds/record-kinds.ts";
 import { readEnvelope } from "./envelope.ts";
 import { faultFinder } from "./faults.ts";
 import { parsedDataReader } from "./parsed-data.ts";
@@ -224,12 +221,12 @@ const ENOUGH = {
 
 describe("an event that is read in one pass", () => {
   it("is a conversation as parsing has it", () => {
-    expect(check(conversationForm)).toEqual(ENOUGH);
+    expect(check(RECORD_KINDS.conversation.form)).toEqual(ENOUGH);
   });
   it("is a message as parsing has it", () => {
-    expect(check(messageForm)).toEqual(ENOUGH);
+    expect(check(RECORD_KINDS.message.form)).toEqual(ENOUGH);
   });
   it("is an end user as parsing has it", () => {
-    expect(check(endUserForm)).toEqual(ENOUGH);
+    expect(check(RECORD_KINDS.end_user.form)).toEqual(ENOUGH);
   });
 });

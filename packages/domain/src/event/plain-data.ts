@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { type PlainFields, plainFields } from "../record/plain-fields.ts";
-import type { RecordForm } from "../record/record-form.ts";
+import { type PlainFields, plainFields } from "../json/plain-fields.ts";
+import type { RecordForm } from "../kinds/record-form.ts";
 import { type Attributes, envelopeSchema, readHeaders, validAttributes } from "./envelope.ts";
 import type { EventData } from "./event-data.ts";
 import type { BusHeaders } from "./headers.ts";
-import { beginPass, isNullAt, NOT_PLAIN, type Pass, QUOTE, skipBlanks } from "./plain-json.ts";
+import { beginPass, isNullAt, NOT_PLAIN, type Pass, QUOTE, skipBlanks } from "../json/plain-json.ts";
 
 const NOTHING: readonly string[] = [];
 const ATTRIBUTES = Object.keys(envelopeSchema.shape);

@@ -1,20 +1,18 @@
-import { conversationForm } from "../record/conversation-form.ts";
-import { endUserForm } from "../record/end-user-form.ts";
-import type { ExportRecord } from "../record/export-record.ts";
-import { messageForm } from "../record/message-form.ts";
-import type { RecordForm } from "../record/record-form.ts";
-import { byEventType, type EventType, RECORD_KINDS, type RecordKind } from "../record/record-kinds.ts";
+import type { ExportRecord } from "../kinds/export-record.ts";
+import type { HandoffEntry } from "../kinds/handoffs.ts";
+import type { RecordForm } from "../kinds/record-form.ts";
+import { byEventType, type EventType, RECORD_KINDS } from "../kinds/record-kinds.ts";
+import { note } from "../record/noted-names.ts";
 import { type Attributes, readEnvelope } from "./envelope.ts";
 import type { EventData } from "./event-data.ts";
 import { faultFinder } from "./faults.ts";
 import type { BusHeaders } from "./headers.ts";
-import { note } from "./noted-names.ts";
 import { type Ignored, type Rejected, rejected } from "./outcome.ts";
 import { parsedDataReader } from "./parsed-data.ts";
 import { plainDataReader } from "./plain-data.ts";
 import { readInstant } from "./read-instant.ts";
 import type { Micros } from "./timestamp.ts";
-import type { BusPosition, Version } from "./version.ts";
+import type { BusPosition } from "./version.ts";
 
 export type Accepted = {
   readonly kind: "accepted";
@@ -36,28 +34,44 @@ export type BusEvent = {
   readonly latestTime?: Micros;
 };
 
-/** The step from an event's data to a record that all kinds share: compare the subject, read the dates. */
-function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
-  const { idOf, created, updated, finish } = form;
+const NO_HANDOFFS: readonly HandoffEntry[] = [];
+const NOTHING: readonly string[] = [];
+
+/** The step from an event's data to a record: compare the subject, read the dates, render. */
+function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>, type: EventType) {
+  const { id: ofId, conversationOf, created, updated, columns, finish } = form;
   return (
     attributes: Attributes,
     { data, render, unknownFields, repaired }: EventData<Pick<Data, Read>>,
     position: BusPosition,
   ): Accepted | undefined => {
-    const id = idOf(data);
+    const id = ofId.of(data);
     const { clientId, exportedAt, subject } = attributes;
     if (subject !== null && subject !== id) return undefined;
     const updatedText = updated?.of(data) ?? "";
     const dateCreated = readInstant(created.of(data));
     const dateUpdated = updatedText === "" ? dateCreated : readInstant(updatedText);
     if (dateCreated === undefined || dateUpdated === undefined) return undefined;
-    const version: Version = { exportedAt, partition: position.partition, offset: position.offset };
-    const finished = finish(data, { clientId, id, dateCreated, dateUpdated, version, render });
+    const finished = finish(data, { dateCreated, dateUpdated, render });
     if (finished === null) return undefined;
-    const { record } = finished;
-    if (repaired.length === 0)
-      return { kind: "accepted", record, unknownFields, nonstandard: finished.nonstandard };
-    const nonstandard = [...finished.nonstandard];
+    const { beforeUpload, afterUpload } = finished;
+    const record: ExportRecord = {
+      type,
+      clientId,
+      id,
+      conversationId: conversationOf === null ? "" : conversationOf(data),
+      dateCreated,
+      dateUpdated,
+      version: { exportedAt, partition: position.partition, offset: position.offset },
+      columns: columns.map(({ of }) => of(data, beforeUpload)),
+      beforeUpload,
+      afterUpload,
+      handoffs: finished.handoffs ?? NO_HANDOFFS,
+      tail: finished.tail ?? "",
+    };
+    const ofRecord = finished.nonstandard ?? NOTHING;
+    if (repaired.length === 0) return { kind: "accepted", record, unknownFields, nonstandard: ofRecord };
+    const nonstandard = [...ofRecord];
     for (const name of repaired) note(nonstandard, name);
     return { kind: "accepted", record, unknownFields, nonstandard };
   };
@@ -67,7 +81,7 @@ function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Dat
 function readerOf<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>, expected: EventType) {
   const plainData = plainDataReader(form);
   const parsedData = parsedDataReader(form);
-  const finish = finisherOf(form);
+  const finish = finisherOf(form, expected);
   const rejectionOf = faultFinder(form, expected);
 
   const accept = (text: string, { headers, position, latestTime }: BusEvent): Accepted | undefined => {
@@ -83,12 +97,11 @@ function readerOf<Data, Read extends keyof Data & string>(form: RecordForm<Data,
     accept(text, event) ?? rejectionOf(text, event.headers, event.latestTime);
 }
 
-const READERS: Readonly<Record<RecordKind, (text: string, event: BusEvent) => Accepted | Rejected>> = {
-  conversation: readerOf(conversationForm, RECORD_KINDS.conversation.type),
-  message: readerOf(messageForm, RECORD_KINDS.message.type),
-  end_user: readerOf(endUserForm, RECORD_KINDS.end_user.type),
-};
-const READER_OF = byEventType((kind) => READERS[kind]);
+type AnyForm = RecordForm<Readonly<Record<string, unknown>>>;
+const READER_OF = byEventType((kind) => {
+  const { form, type } = RECORD_KINDS[kind];
+  return readerOf(form as unknown as AnyForm, type);
+});
 
 /**
  * Turns a bus message of a topic that carries `expected` events into a record, or gives the reason of its

@@ -2,7 +2,7 @@ import { busPositionOf } from "./bus-position.ts";
 import type { BusHeaders } from "./headers.ts";
 import { rejected } from "./outcome.ts";
 import { type Outcome, processEvent } from "./process-event.ts";
-import type { EventType } from "../record/record-kinds.ts";
+import type { EventType } from "../kinds/record-kinds.ts";
 
 /**
  * A message as consumed. `timestamp` in ms since the epoch, negative: none. `unreadable`: stands for all

@@ -1,27 +1,27 @@
 import { expect, it } from "vitest";
-import {
-  CONVERSATION_DESCRIBED,
-  type DescribedField,
-  END_USER_DESCRIBED,
-  MESSAGE_DESCRIBED,
-} from "./described-fields.ts";
+import { RECORD_KINDS } from "../kinds/record-kinds.ts";
+import { type DescribedField, describedFields } from "./described-fields.ts";
+
+const CONVERSATION = describedFields(RECORD_KINDS.conversation.public);
+const MESSAGE = describedFields(RECORD_KINDS.message.public);
+const END_USER = describedFields(RECORD_KINDS.end_user.public);
 
 const kindOf = (fields: readonly DescribedField[], name: string): string | undefined =>
   fields.find((field) => field.name === name)?.type.kind;
 
 it.each([
-  [CONVERSATION_DESCRIBED, "_id", "text"],
-  [CONVERSATION_DESCRIBED, "agent_id", "texts"],
-  [CONVERSATION_DESCRIBED, "agent_handle_time", "number"],
-  [CONVERSATION_DESCRIBED, "is_engaged", "flag"],
-  [CONVERSATION_DESCRIBED, "date_created", "date"],
-  [CONVERSATION_DESCRIBED, "record_last_updated", "date"],
-  [CONVERSATION_DESCRIBED, "csat", "json"],
-  [CONVERSATION_DESCRIBED, "variables", "json"],
-  [CONVERSATION_DESCRIBED, "handoffs", "items"],
-  [MESSAGE_DESCRIBED, "message_data", "json"],
-  [MESSAGE_DESCRIBED, "review", "number"],
-  [END_USER_DESCRIBED, "profile", "members"],
+  [CONVERSATION, "_id", "text"],
+  [CONVERSATION, "agent_id", "texts"],
+  [CONVERSATION, "agent_handle_time", "number"],
+  [CONVERSATION, "is_engaged", "flag"],
+  [CONVERSATION, "date_created", "date"],
+  [CONVERSATION, "record_last_updated", "date"],
+  [CONVERSATION, "csat", "json"],
+  [CONVERSATION, "variables", "json"],
+  [CONVERSATION, "handoffs", "items"],
+  [MESSAGE, "message_data", "json"],
+  [MESSAGE, "review", "number"],
+  [END_USER, "profile", "members"],
 ] as const)("%#: %s is of its kind", (fields, name, kind) => {
   expect(kindOf(fields, name)).toBe(kind);
 });

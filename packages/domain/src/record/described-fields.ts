@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { publicConversation, publicEndUser, publicMessage } from "./public-schemas.ts";
 import { bare } from "./record-fields.ts";
 
 /** What the value of a public field is. `json`: free-form; `texts`: a list; `items`: a list of objects. */
@@ -22,12 +21,12 @@ const typeOf = (given: unknown): FieldType => {
   if (schema instanceof z.ZodNumber) return { kind: "number" };
   if (schema instanceof z.ZodBoolean) return { kind: "flag" };
   if (schema instanceof z.ZodObject) {
-    const fields = describe(schema);
+    const fields = describedFields(schema);
     return fields.length === 0 ? { kind: "json" } : { kind: "members", fields };
   }
   if (schema instanceof z.ZodArray) {
     const item = bare(schema.element);
-    return item instanceof z.ZodObject ? { kind: "items", fields: describe(item) } : { kind: "texts" };
+    return item instanceof z.ZodObject ? { kind: "items", fields: describedFields(item) } : { kind: "texts" };
   }
   throw new TypeError(`no type for a schema of type ${schema.type}`);
 };
@@ -37,14 +36,10 @@ const descriptionOf = (schema: z.ZodType): string | undefined =>
   schema.description ??
   (schema instanceof z.ZodOptional ? descriptionOf(schema.unwrap() as z.ZodType) : undefined);
 
-const describe = ({ shape }: z.ZodObject): readonly DescribedField[] =>
+/** The fields of a public schema, in order. */
+export const describedFields = ({ shape }: z.ZodObject): readonly DescribedField[] =>
   Object.entries(shape as Readonly<Record<string, z.ZodType>>).map(([name, schema]) => {
     const description = descriptionOf(schema);
     if (description === undefined) throw new TypeError(`the field ${name} has no description`);
     return { name, description, type: typeOf(schema) };
   });
-
-/** The fields of a public conversation, in order; the same for messages and end users. */
-export const CONVERSATION_DESCRIBED = describe(publicConversation);
-export const MESSAGE_DESCRIBED = describe(publicMessage);
-export const END_USER_DESCRIBED = describe(publicEndUser);

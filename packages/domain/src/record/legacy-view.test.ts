@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { memberTexts } from "../event/json-text.ts";
-import { createView, LEGACY_FIELDS, LEGACY_VERSIONS, type LegacyList, type View } from "./legacy-view.ts";
-import { CONVERSATION_FIELDS, MESSAGE_FIELDS } from "./record-fields.ts";
+import { memberTexts } from "../json/json-text.ts";
+import { LEGACY_FIELDS, type LegacyList, RECORD_KINDS } from "../kinds/record-kinds.ts";
+import { createView, LEGACY_VERSIONS, type View } from "./legacy-view.ts";
 
 const viewOf = (view: View, text: string): string => {
   // The record lies somewhere in a larger buffer, and its view goes somewhere into another one.
@@ -19,8 +19,8 @@ const VERSIONS = (["conversations", "messages"] as const).flatMap((list) =>
   LEGACY_VERSIONS.map((version) => ({ list, version })),
 );
 const ALL_FIELDS: Readonly<Record<LegacyList, readonly string[]>> = {
-  conversations: CONVERSATION_FIELDS.map(([name]) => name),
-  messages: MESSAGE_FIELDS.map(([name]) => name),
+  conversations: RECORD_KINDS.conversation.form.fields.map(([name]) => name),
+  messages: RECORD_KINDS.message.form.fields.map(([name]) => name),
 };
 const NAMES = [...new Set([...ALL_FIELDS.conversations, ...ALL_FIELDS.messages])];
 

@@ -1,56 +1,6 @@
 /** The versions before v2 (section 9 of the specification). */
 export const LEGACY_VERSIONS = ["v1", "v1.1", "v1.2"] as const;
 export type LegacyVersion = (typeof LEGACY_VERSIONS)[number];
-export type LegacyList = "conversations" | "messages";
-
-const CONVERSATION_V1 = [
-  "_id",
-  "chatter_id",
-  "csat",
-  "date_created",
-  "date_updated",
-  "is_engaged",
-  "is_escalated",
-  "metavariables",
-  "platform",
-  "variables",
-] as const;
-
-const CONVERSATION_V1_2 = [
-  ...CONVERSATION_V1,
-  "agent_id",
-  "agent_name",
-  "browser",
-  "browser_version",
-  "device",
-  "is_test_user",
-  "language",
-  "oauth_channel",
-] as const;
-
-const MESSAGE_V1 = [
-  "_id",
-  "answer_title",
-  "conversation_id",
-  "date_created",
-  "message_data",
-  "recipient",
-  "review",
-  "sender",
-] as const;
-
-const MESSAGE_V1_1 = [...MESSAGE_V1, "chatter_id"] as const;
-
-/** Fields of each version. They leave in the order of the stored record. */
-export const LEGACY_FIELDS: Readonly<Record<LegacyList, Readonly<Record<LegacyVersion, readonly string[]>>>> =
-  {
-    conversations: { v1: CONVERSATION_V1, "v1.1": CONVERSATION_V1, "v1.2": CONVERSATION_V1_2 },
-    messages: {
-      v1: MESSAGE_V1,
-      "v1.1": MESSAGE_V1_1,
-      "v1.2": [...MESSAGE_V1_1, "answer_id", "link_was_clicked"],
-    },
-  };
 
 /**
  * Writes the view of one record into `target` at `at` and returns the index after it; never longer than the

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { publicConversation, publicEndUser, publicMessage } from "./public-schemas.ts";
-import { CONVERSATION_FIELDS, END_USER_FIELDS, type Field, MESSAGE_FIELDS } from "./record-fields.ts";
+import { RECORD_KINDS } from "../kinds/record-kinds.ts";
+import type { Field } from "./record-fields.ts";
 import { fieldGroup, fieldTexts } from "./render.ts";
 
 const DATE = "2026-10-01T00:00:00.123456+00:00";
@@ -17,9 +17,9 @@ const rendered = (fields: readonly Field[], data: Record<string, unknown>): unkn
 };
 
 const RECORDS = [
-  ["conversation", publicConversation, CONVERSATION_FIELDS, { _id: "c" }],
-  ["message", publicMessage, MESSAGE_FIELDS, { _id: "m", conversation_id: "c" }],
-  ["end user", publicEndUser, END_USER_FIELDS, { end_user_id: "e" }],
+  ["conversation", RECORD_KINDS.conversation, { _id: "c" }],
+  ["message", RECORD_KINDS.message, { _id: "m", conversation_id: "c" }],
+  ["end user", RECORD_KINDS.end_user, { end_user_id: "e" }],
 ] as const;
 
 const undescribed = (schema: unknown, path: string): string[] => {
@@ -34,7 +34,7 @@ const undescribed = (schema: unknown, path: string): string[] => {
   });
 };
 
-describe.each(RECORDS)("the public schema of a %s", (name, schema, fields, known) => {
+describe.each(RECORDS)("the public schema of a %s", (name, { public: schema, form: { fields } }, known) => {
   it("takes what is rendered for a record of which nothing is known", () => {
     const record = rendered(fields, known);
     expect(z.strictObject(schema.shape).parse(record)).toEqual(record);

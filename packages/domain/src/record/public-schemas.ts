@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { bare, CONVERSATION_FIELDS, END_USER_FIELDS, type Field, MESSAGE_FIELDS } from "./record-fields.ts";
-import { conversationSchema, endUserSchema, messageSchema } from "./schemas.ts";
+import { bare, type Field } from "./record-fields.ts";
 
 /** The one form in which dates leave. */
 const instant = z
@@ -53,9 +52,8 @@ const objectSchema = (fields: readonly Field[], given: unknown): z.ZodObject => 
 const uploaded = { record_last_updated: z.string().describe("When the record was stored by this service") };
 
 /**
- * The records as they leave (sections 2.1, 2.2 and 2.5 of the specification): every field is there, dates
+ * A kind of record as it leaves (sections 2.1, 2.2 and 2.5 of the specification): every field is there, dates
  * have one form, lists and variables are empty instead of null.
  */
-export const publicConversation = objectSchema(CONVERSATION_FIELDS, conversationSchema.extend(uploaded));
-export const publicMessage = objectSchema(MESSAGE_FIELDS, messageSchema.extend(uploaded));
-export const publicEndUser = objectSchema(END_USER_FIELDS, endUserSchema);
+export const publicSchema = (fields: readonly Field[], schema: z.ZodObject): z.ZodObject =>
+  objectSchema(fields, schema.extend(uploaded));

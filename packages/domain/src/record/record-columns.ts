@@ -1,7 +1,5 @@
 import { z } from "zod";
-import { publicConversation, publicEndUser, publicMessage } from "./public-schemas.ts";
 import { bare } from "./record-fields.ts";
-import type { RecordKind } from "./record-kinds.ts";
 
 /**
  * What a field holds, for formats with types. `integer` lies within ±(2^53 − 1), an `instant` is in UTC, and
@@ -31,12 +29,6 @@ const typeOf = (given: unknown): ColumnType => {
   throw new TypeError(`no type of column for ${schema.type}`);
 };
 
-const columnsOf = (schema: z.ZodObject): readonly Column[] =>
+/** The fields of a public schema, in their order, with their types. */
+export const columnsOf = (schema: z.ZodObject): readonly Column[] =>
   Object.entries(schema.shape).map(([name, field]) => ({ name, type: typeOf(field) }));
-
-/** The fields of the records as they leave, in their order, with their types. */
-export const RECORD_COLUMNS: Readonly<Record<RecordKind, readonly Column[]>> = {
-  conversation: columnsOf(publicConversation),
-  message: columnsOf(publicMessage),
-  end_user: columnsOf(publicEndUser),
-};

@@ -1,18 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import {
-  CONVERSATION_AFTER_HANDOFFS,
-  CONVERSATION_BEFORE_HANDOFFS,
-  CONVERSATION_BEFORE_UPLOAD,
-  CONVERSATION_FIELDS,
-  END_USER_FIELDS,
-  type Field,
-  fieldsOf,
-  MESSAGE_AFTER_UPLOAD,
-  MESSAGE_BEFORE_UPLOAD,
-  MESSAGE_FIELDS,
-} from "./record-fields.ts";
-import { conversationSchema, endUserSchema, messageSchema } from "./schemas.ts";
+import { RECORD_KINDS } from "../kinds/record-kinds.ts";
+import { cutBefore, type Field, fieldsOf } from "./record-fields.ts";
+
+const { conversation, message, end_user: endUser } = RECORD_KINDS;
 
 type Named = { readonly [name: string]: Named | null };
 
@@ -40,15 +31,15 @@ const special = (fields: readonly Field[], path = ""): string[] =>
 
 describe("the fields that leave", () => {
   it.each([
-    ["conversation", CONVERSATION_FIELDS, conversationSchema],
-    ["message", MESSAGE_FIELDS, messageSchema],
-    ["end user", END_USER_FIELDS, endUserSchema],
-  ])("of a %s are those that its schema checks", (_, fields, schema) => {
+    ["conversation", conversation.form],
+    ["message", message.form],
+    ["end user", endUser.form],
+  ])("of a %s are those that its schema checks", (_, { fields, schema }) => {
     expect(JSON.stringify(named(fields))).toBe(JSON.stringify(namedBy(schema)));
   });
 
   it("are values but for these", () => {
-    expect(special(CONVERSATION_FIELDS)).toEqual([
+    expect(special(conversation.form.fields)).toEqual([
       "agent_id list",
       "agent_name list",
       "classifications items",
@@ -65,12 +56,12 @@ describe("the fields that leave", () => {
       "used_mcp items",
       "variables object",
     ]);
-    expect(special(MESSAGE_FIELDS)).toEqual([
+    expect(special(message.form.fields)).toEqual([
       "date_created date",
       "record_last_updated date",
       "review integer",
     ]);
-    expect(special(END_USER_FIELDS)).toEqual([
+    expect(special(endUser.form.fields)).toEqual([
       "profile members",
       "profile.metadata object",
       "profile.system_properties object",
@@ -79,13 +70,23 @@ describe("the fields that leave", () => {
     ]);
   });
 
-  it("lie in pieces around the instant of upload and the handoffs", () => {
-    const ends = (fields: readonly Field[]) => [fields.at(0)?.[0], fields.at(-1)?.[0]];
-    expect(ends(CONVERSATION_BEFORE_UPLOAD)).toEqual(["_id", "platform"]);
-    expect(ends(CONVERSATION_BEFORE_HANDOFFS)).toEqual(["used_coaching", "used_articles"]);
-    expect(ends(CONVERSATION_AFTER_HANDOFFS)).toEqual(["used_playbooks", "variables"]);
-    expect(ends(MESSAGE_BEFORE_UPLOAD)).toEqual(["_id", "recipient"]);
-    expect(ends(MESSAGE_AFTER_UPLOAD)).toEqual(["review", "in_response_to"]);
+  it("have the instant of upload where it is written into the record", () => {
+    const names = (fields: readonly Field[]) => fields.map(([name]) => name);
+    const around = (fields: readonly Field[]) => {
+      const at = names(fields).indexOf("record_last_updated");
+      return names(fields).slice(at - 1, at + 2);
+    };
+    expect(around(conversation.form.fields)).toEqual(["platform", "record_last_updated", "used_coaching"]);
+    expect(around(message.form.fields)).toEqual(["recipient", "record_last_updated", "review"]);
+  });
+
+  it("are cut before a field, which must be there", () => {
+    const fields: Field[] = [
+      ["a", "value"],
+      ["b", "list"],
+    ];
+    expect(cutBefore(fields, "b")).toEqual([[["a", "value"]], [["b", "list"]]]);
+    expect(() => cutBefore(fields, "c")).toThrow("no field c");
   });
 
   it("follow a schema that gains a field", () => {

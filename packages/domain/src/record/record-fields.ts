@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { conversationSchema, endUserSchema, FIELD_FORMS, messageSchema } from "./schemas.ts";
+import { FIELD_FORMS } from "../kinds/field-schemas.ts";
 
 /**
  * What leaves for null or an absent field: null, [] for lists and items, {} for objects and members. Items
@@ -30,7 +30,7 @@ export const fieldsOf = (schema: z.ZodObject): readonly Field[] =>
   Object.entries(schema.shape).map(([name, field]) => fieldOf(name, field));
 
 /** Fields before and from the named one on. @throws TypeError when there is none of this name */
-const cutBefore = (
+export const cutBefore = (
   fields: readonly Field[],
   name: string,
 ): [before: readonly Field[], from: readonly Field[]] => {
@@ -39,21 +39,5 @@ const cutBefore = (
   return [fields.slice(0, at), fields.slice(at)];
 };
 
-const UPLOAD: Field = ["record_last_updated", "date"];
-
-// The instant of upload and the handoffs are written into a record later than its other fields: they cut it
-// in pieces.
-const [conversationHead, conversationRest] = cutBefore(fieldsOf(conversationSchema), "used_coaching");
-const [betweenUploadAndHandoffs, handoffsAndAfter] = cutBefore(conversationRest, "handoffs");
-const [messageHead, messageRest] = cutBefore(fieldsOf(messageSchema), "review");
-
-export const CONVERSATION_BEFORE_UPLOAD = conversationHead;
-export const CONVERSATION_BEFORE_HANDOFFS = betweenUploadAndHandoffs;
-export const CONVERSATION_AFTER_HANDOFFS = handoffsAndAfter.slice(1);
-export const MESSAGE_BEFORE_UPLOAD = messageHead;
-export const MESSAGE_AFTER_UPLOAD = messageRest;
-
-/** All fields of a record in the order of the specification (sections 2.1, 2.2 and 2.5). */
-export const CONVERSATION_FIELDS: readonly Field[] = [...conversationHead, UPLOAD, ...conversationRest];
-export const MESSAGE_FIELDS: readonly Field[] = [...messageHead, UPLOAD, ...messageRest];
-export const END_USER_FIELDS = fieldsOf(endUserSchema);
+/** The instant of upload, which is no field of events. */
+export const UPLOAD: Field = ["record_last_updated", "date"];

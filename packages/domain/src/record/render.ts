@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { compact, integerText, itemTexts, memberTexts } from "../event/json-text.ts";
-import type { PlainFields } from "./plain-fields.ts";
+import { compact, integerText, itemTexts, memberTexts } from "../json/json-text.ts";
+import type { PlainFields } from "../json/plain-fields.ts";
 import type { Field, FieldKind } from "./record-fields.ts";
 
 export type Dates = Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
-import type { HandoffEntry } from "../record/handoffs.ts";
-import { RECORD_KINDS, type RecordTable } from "../record/record-kinds.ts";
-import type { ExportRecord } from "../record/export-record.ts";
+import type { HandoffEntry } from "../kinds/handoffs.ts";
+import { type RecordTable, TABLE_FACTS, TABLES_OF } from "../kinds/record-kinds.ts";
+import type { ExportRecord } from "../kinds/export-record.ts";
 import type { Micros } from "../event/timestamp.ts";
 import type { Version } from "../event/version.ts";
 
@@ -47,27 +47,18 @@ const NO_TARGET = { target: "", targetKind: 0 } as const;
 /** The rows of one export in the order of insertion. */
 export function rightRowsOf(record: ExportRecord): RightRow[] {
   const version = versionNumber(record.version);
-  const own = { ...NO_TARGET, version, record, entry: null };
-  switch (record.type) {
-    case RECORD_KINDS.message.type:
-      return [{ ...own, table: "messages", date: record.dateCreated }];
-    case RECORD_KINDS.end_user.type:
-      return [{ ...own, table: "end_users", date: 0 }];
-    case RECORD_KINDS.conversation.type:
-      return [
-        ...record.handoffs.map(
-          (entry): RightRow => ({
-            table: "handoffs",
-            date: record.dateCreated,
-            target: entry.target,
-            targetKind: entry.targetKind === "handoff_id" ? 1 : 2,
-            version: handoffVersion(entry, version),
-            record,
-            entry,
-          }),
-        ),
-        { ...own, table: "conversation_updates", date: record.dateUpdated },
-        { ...own, table: "conversations", date: record.dateCreated },
-      ];
-  }
+  return TABLES_OF[record.type].flatMap((table): RightRow[] => {
+    const { keyDate } = TABLE_FACTS[table];
+    const date = keyDate === null ? 0 : keyDate === "date_updated" ? record.dateUpdated : record.dateCreated;
+    if (table !== "handoffs") return [{ ...NO_TARGET, table, date, version, record, entry: null }];
+    return record.handoffs.map((entry) => ({
+      table,
+      date,
+      target: entry.target,
+      targetKind: entry.targetKind === "handoff_id" ? 1 : 2,
+      version: handoffVersion(entry, version),
+      record,
+      entry,
+    }));
+  });
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { HandoffEntry } from "../record/handoffs.ts";
-import type { ConversationRecord, ExportRecord, MessageRecord } from "../record/export-record.ts";
+import type { HandoffEntry } from "../kinds/handoffs.ts";
+import type { ExportRecord } from "../kinds/export-record.ts";
 import { handoffVersion, type RightRow, type RowKey, type StoredRow, versionNumber } from "./record-rows.ts";
 import { type Correction, correctionOf } from "./row-correction.ts";
 
@@ -24,7 +24,7 @@ const entryOf = ({ target, at, name }: Attempt): HandoffEntry => ({
   entry: JSON.stringify({ target, at, name }),
 });
 
-const conversationOf = (facts: Facts, offset: number): ConversationRecord => {
+const conversationOf = (facts: Facts, offset: number): ExportRecord => {
   const attempts = new Map<string, Attempt>();
   for (const attempt of facts.attempts) attempts.set(attempt.target, attempt);
   return {
@@ -38,11 +38,12 @@ const conversationOf = (facts: Facts, offset: number): ConversationRecord => {
     afterUpload: "",
     tail: "",
     handoffs: [...attempts.values()].map(entryOf),
-    columns: {} as ConversationRecord["columns"],
+    conversationId: "c1",
+    columns: [],
   };
 };
 
-const messageOf = (facts: Facts, offset: number): MessageRecord => ({
+const messageOf = (facts: Facts, offset: number): ExportRecord => ({
   type: "message.exported",
   clientId: "acme",
   id: "m1",
@@ -51,7 +52,10 @@ const messageOf = (facts: Facts, offset: number): MessageRecord => ({
   version: { exportedAt: facts.time, partition: 0, offset },
   beforeUpload: facts.text,
   afterUpload: "",
-  columns: {} as MessageRecord["columns"],
+  dateUpdated: facts.created,
+  handoffs: [],
+  tail: "",
+  columns: [],
 });
 
 const digestOf = ({ table, record, entry }: RightRow): string => {

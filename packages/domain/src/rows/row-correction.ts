@@ -1,5 +1,5 @@
-import type { ExportRecord } from "../record/export-record.ts";
-import type { RecordTable } from "../record/record-kinds.ts";
+import type { ExportRecord } from "../kinds/export-record.ts";
+import type { RecordTable } from "../kinds/record-kinds.ts";
 import { rightRowsOf, type RightRow, type RowKey, type StoredRow, versionNumber } from "./record-rows.ts";
 
 export type KnownRecord = {

@@ -1,3 +1,4 @@
+import type { RecordKind } from "../kinds/record-kinds.ts";
 import type { Micros } from "../event/timestamp.ts";
 
 /** Permission to write rows, and by what they are judged. */
@@ -11,7 +12,7 @@ export type WriteTicket = {
 export type SuppressionKey = {
   readonly clientId: string;
   /** `end_user`: one that a writer has found; the next erasure replaces its id by a hash. */
-  readonly kind: "conversation" | "message" | "subject" | "end_user";
+  readonly kind: RecordKind | "subject";
   /** The id of a record, or of a `subject` the keyed hash of an identifier of a person. */
   readonly value: string;
 };

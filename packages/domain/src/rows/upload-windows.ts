@@ -1,5 +1,5 @@
 import type { Micros } from "../event/timestamp.ts";
-import { READABLE_FIRST, type RecordTable } from "../record/record-kinds.ts";
+import { READABLE_FIRST, type RecordTable } from "../kinds/record-kinds.ts";
 
 /** The tables in the ledger of upload windows, in the order in which they are compacted. */
 export const WINDOW_TABLES: readonly RecordTable[] = READABLE_FIRST.map(({ name }) => name);

@@ -1,3 +1,4 @@
+import { byList } from "@conversation-export/domain";
 import { z } from "zod";
 import type { JobType } from "./job.ts";
 
@@ -18,8 +19,8 @@ const erasureResult = z.object({
   requests: z.int(),
   /** Requests of which this run found that they have to wait for an operator. */
   held: z.int().default(0),
-  /** Records found by the run, by kind: those deleted, or only hidden while another run deletes. */
-  found: z.object({ conversations: z.int(), messages: z.int(), endUsers: z.int() }),
+  /** Records found by the run, by list: those deleted, or only hidden while another run deletes. */
+  found: z.object(byList(() => z.int())),
   /** Rows that were deleted, or would be in a dry run, by table. */
   deleted: z.record(z.string(), z.int()),
   /** Rounds of deletion until nothing was left. */

@@ -34,12 +34,14 @@ it("throws what is no wrong variable as it is", () => {
   expect(() => readSettings({ bug }, {})).toThrow(TypeError);
 });
 
+const LISTS = ["conversations", "messages", "end_users"] as const;
+
 it("wants a topic of its own, with a name that leaves room for the dead letters, for each kind of record", () => {
-  const topics = (env: Record<string, string>) => problemsOf(() => shared.eventTopics(env));
-  expect(shared.eventTopics({ TOPIC_MESSAGES: "a".repeat(237) })).toEqual({
+  const topics = (env: Record<string, string>) => problemsOf(() => shared.eventTopicsOf(LISTS)(env));
+  expect(shared.eventTopicsOf(LISTS)({ TOPIC_MESSAGES: "a".repeat(237) })).toEqual({
     conversations: "conversations",
     messages: "a".repeat(237),
-    endUsers: "end-users",
+    end_users: "end-users",
   });
   expect(topics({ TOPIC_MESSAGES: "conversations" })).toEqual(["TOPIC_MESSAGES: must be a topic of its own"]);
   for (const name of ["a".repeat(238), "end users", "a/b"]) {

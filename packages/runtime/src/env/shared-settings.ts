@@ -4,7 +4,7 @@ import { LOG_LEVELS } from "../logger.ts";
 import { readClickhouseServer } from "./clickhouse-env.ts";
 import { readKafkaServers } from "./kafka-env.ts";
 import { readRedisServer } from "./redis-env.ts";
-import { count, port, readSettings, secret, type Settings, variable } from "./settings.ts";
+import { count, port, readSettings, secret, variable } from "./settings.ts";
 import type { Environment } from "./env.ts";
 import { readTraceSettings } from "./trace-env.ts";
 
@@ -13,34 +13,31 @@ const topicName = z
   .string()
   .regex(/^[\w.-]{1,237}$/, "must be a topic name of up to 237 letters, digits, '.', '_' and '-'");
 
-const EVENT_TOPICS = {
-  conversations: "TOPIC_CONVERSATIONS",
-  messages: "TOPIC_MESSAGES",
-  endUsers: "TOPIC_END_USERS",
-} as const;
+const topicVariable = (list: string): string => `TOPIC_${list.toUpperCase()}`;
 
-const eventTopicReaders = {
-  conversations: variable(EVENT_TOPICS.conversations, topicName.default("conversations")),
-  messages: variable(EVENT_TOPICS.messages, topicName.default("messages")),
-  endUsers: variable(EVENT_TOPICS.endUsers, topicName.default("end-users")),
-};
-
-/** Reads the topics of the events, one for each kind of record. @throws ConfigError when two are the same */
-const readEventTopics = (env: Environment): Settings<typeof eventTopicReaders> => {
-  const topics = readSettings(eventTopicReaders, env);
-  const names = Object.keys(EVENT_TOPICS) as (keyof typeof EVENT_TOPICS)[];
-  const repeated = names.filter((name, at) =>
-    names.slice(0, at).some((other) => topics[other] === topics[name]),
-  );
-  if (repeated.length === 0) return topics;
-  throw new ConfigError(repeated.map((name) => `${EVENT_TOPICS[name]}: must be a topic of its own`));
-};
+/** Reads the topic of each list. @throws ConfigError when two are the same */
+const eventTopicsOf =
+  <List extends string>(lists: readonly List[]) =>
+  (env: Environment): Readonly<Record<List, string>> => {
+    const readers = Object.fromEntries(
+      lists.map((list) => [
+        list,
+        variable(topicVariable(list), topicName.default(list.replaceAll("_", "-"))),
+      ]),
+    );
+    const topics = readSettings(readers, env) as Readonly<Record<List, string>>;
+    const repeated = lists.filter((list, at) =>
+      lists.slice(0, at).some((other) => topics[other] === topics[list]),
+    );
+    if (repeated.length === 0) return topics;
+    throw new ConfigError(repeated.map((list) => `${topicVariable(list)}: must be a topic of its own`));
+  };
 
 /** Settings that more than one process reads. Every variable has its name, rule and default here only. */
 export const shared = {
   /** The consumer group of ingest. */
   groupId: variable("KAFKA_GROUP_ID", z.string().min(1).default("conversation-export-ingest")),
-  eventTopics: readEventTopics,
+  eventTopicsOf,
   /** Topic of the commands that export-api sends to the platform. */
   smsTopic: variable("TOPIC_SMS_TRIGGERS", topicName.default("sms-triggers")),
   /** How far the `time` of an event may lie after its arrival on the bus. */

@@ -1,3 +1,4 @@
+import { READABLE_FIRST } from "@conversation-export/domain";
 import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 import { WITH_PROJECTION } from "../upkeep/deletion.ts";
@@ -22,7 +23,7 @@ type Rights = {
   readonly behindViews?: readonly string[];
 };
 
-const RECORDS = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"] as const;
+const RECORDS = READABLE_FIRST.map(({ name }) => name);
 const OF_RECORDS = ["record_dates", "changes"] as const;
 
 /** An older ClickHouse (25.8) asks for it when rows are hidden. */
@@ -74,10 +75,7 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
     tables: {},
     views: ANALYTICS_VIEWS.map(({ name }) => name),
     behindViews: [
-      "conversations",
-      "handoffs",
-      "messages",
-      "end_users",
+      ...RECORDS.filter((table) => table !== "conversation_updates"),
       ...OF_RECORDS,
       "erasure_keys",
       "moved_dates",

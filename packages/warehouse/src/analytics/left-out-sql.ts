@@ -2,10 +2,10 @@
  * The SQL by which views leave out rows under former dates (docs/decisions/0017, 0024) and of erased records
  * (0022). Each part is a set of keys, cheap when empty, since a view covers all clients.
  */
-import type { RecordKind } from "@conversation-export/domain";
+import { DATED_KINDS, type DatedKind, ownTableOf, type RecordKind } from "@conversation-export/domain";
 import { NOTED } from "../changes/moved-dates.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
-import { type DatedKind, recordNameSql } from "../tables/record-dates.ts";
+import { recordNameSql } from "../tables/record-dates.ts";
 
 /** How views name tables and look values up in them. */
 export type ViewTables = {
@@ -40,12 +40,6 @@ const isForUser = ({ knowsLogin }: ViewTables): string =>
     ? `(authenticatedUser() != '' AND ${isFor("authenticatedUser()")} AND ${isFor("currentUser()")})`
     : `throwIf(startsWith(currentUser(), '${CLIENT_USER}'), '${NOT_FOR_CLIENTS}') = 0`;
 
-const OWN = {
-  conversation: { table: "conversations", id: "conversation_id" },
-  message: { table: "messages", id: "message_id" },
-  end_user: { table: "end_users", id: "end_user_id" },
-} as const satisfies Readonly<Record<RecordKind, unknown>>;
-
 /**
  * SELECT of `client_id` and `date_created` of former dates. Reads `moved_dates` after its watermark, or dates
  * added in between would be missed.
@@ -76,10 +70,10 @@ const stale = (
 
 /** SELECT of `client_id`, the id and `date_created` of the records that are erased. */
 const erasedRecords = (kind: RecordKind, { table, global }: ViewTables): string => {
-  const { table: own, id } = OWN[kind];
+  const { name: own, id, keyDate } = ownTableOf(kind);
   const erased = `${table("erasure_keys")} WHERE phase = 'erased'`;
-  // Only the live row of an end user says when it was created.
-  const final = kind === "end_user" ? " FINAL" : "";
+  // Without a date in the key only the live row says when the record was created.
+  const final = keyDate === null ? " FINAL" : "";
   return `
     SELECT found.client_id, found.${id}, found.date_created FROM (
       SELECT client_id, ${id}, date_created, arrayJoin(${erasedNames(kind)}) AS name FROM ${table(own)}${final}
@@ -92,14 +86,15 @@ const erasedRecords = (kind: RecordKind, { table, global }: ViewTables): string 
 
 /** SQL condition for the live rows `r` of the table of a kind, which is read with FINAL. */
 export const isLive = (kind: RecordKind, tables: ViewTables): string => {
-  const { table, id } = OWN[kind];
-  if (kind === "end_user") {
+  const { name: table, id } = ownTableOf(kind);
+  const dated = DATED_KINDS.find((one) => one === kind);
+  if (dated === undefined) {
     return `${isForUser(tables)}
   AND (r.client_id, r.${id}) ${tables.global}NOT IN (SELECT client_id, ${id} FROM (${erasedRecords(kind, tables)}))`;
   }
   return `${isForUser(tables)}
   AND (r.client_id, r.${id}, r.date_created) ${tables.global}NOT IN (
-    ${stale({ kind, table, date: "date_created", keys: id }, tables)}
+    ${stale({ kind: dated, table, date: "date_created", keys: id }, tables)}
     UNION ALL ${erasedRecords(kind, tables)})`;
 };
 

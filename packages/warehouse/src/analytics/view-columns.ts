@@ -1,10 +1,12 @@
 /** The columns of the views for analysts, made of the fields of public records. */
 import {
-  CONVERSATION_DESCRIBED,
   type DescribedField,
-  END_USER_DESCRIBED,
+  describedFields,
   type FieldType,
-  MESSAGE_DESCRIBED,
+  type OwnColumn,
+  ownTableOf,
+  RECORD_KINDS,
+  type RecordKind,
 } from "@conversation-export/domain";
 
 export type ViewColumn = {
@@ -18,7 +20,7 @@ export type ViewColumn = {
 
 /** Where a value comes from. `name`: of the column, where it differs from that of the field. */
 type Source = Pick<ViewColumn, "type" | "sql"> & { readonly name?: string };
-type Sources = Readonly<Record<string, Source>>;
+type Sources = Readonly<Record<string, Source | undefined>>;
 
 const INSTANT = "DateTime64(6, 'UTC')";
 const TYPES = {
@@ -60,13 +62,17 @@ const readable = (json: string): string => `if(isValidJSON(${json}), ${json}, ar
     piece -> if(startsWith(piece, '"'), piece, replaceRegexpAll(piece, ${sqlText(LARGE)}, '\\\\1"\\\\2"')),
     extractAll(${json}, ${sqlText(PIECE)}))))`;
 
-/** The JSON of a row by the names under which columns read it. A conversation has two pieces of it. */
+/** The JSON of a row by the names under which columns read it. */
 export type Documents = Readonly<Record<string, string>>;
-export const CONVERSATION_DOCUMENTS = {
+const HEAD_AND_TAIL: Documents = {
   head_json: readable("concat(r.head, '[]}')"),
   tail_json: readable(`concat('{"handoffs":[]', r.tail)`),
-} as const satisfies Documents;
-export const RECORD_DOCUMENTS = { record_json: readable("r.record") } as const satisfies Documents;
+};
+const RECORD: Documents = { record_json: readable("r.record") };
+
+/** A conversation has two pieces of it. */
+export const documentsOf = (kind: RecordKind): Documents =>
+  RECORD_KINDS[kind].texts.length > 1 ? HEAD_AND_TAIL : RECORD;
 
 /** A field of a JSON document. */
 const parsed = (document: string, path: readonly string[], type: FieldType): Source => ({
@@ -87,94 +93,59 @@ const CLIENT: ViewColumn = {
   ...stored("LowCardinality(String)", "client_id"),
 };
 
-const CONVERSATION_SOURCES: Sources = {
-  _id: stored("String", "conversation_id", "conversation_id"),
-  agent_handle_time: stored(TYPES.number, "agent_handle_time"),
-  bot_handle_time: stored(TYPES.number, "bot_handle_time"),
-  automated_resolution_classification: label("automated_resolution_classification"),
-  browser: label("browser"),
-  chatter_id: text("chatter_id"),
-  date_created: stored(INSTANT, "date_created"),
-  date_updated: stored(INSTANT, "date_updated"),
-  device: label("device"),
-  end_user_id: text("end_user_id"),
-  generated_topic_label: text("generated_topic_label"),
-  is_engaged: stored(TYPES.flag, "is_engaged"),
-  is_escalated: stored(TYPES.flag, "is_escalated"),
-  is_test_user: stored(TYPES.flag, "is_test_user"),
-  language: label("language"),
-  last_agent_id: text("last_agent_id"),
-  platform: label("platform"),
-  record_last_updated: stored(INSTANT, "uploaded_at"),
+const sourceOf = ({ name, type }: OwnColumn<never>): Source | undefined => {
+  switch (type) {
+    case "id":
+      return stored("String", name);
+    case "text":
+      return text(name);
+    case "label":
+      return label(name);
+    case "flag":
+    case "number":
+      return stored(TYPES[type], name);
+    case "byte":
+      return stored("Nullable(UInt8)", name);
+    case "texts":
+      return undefined;
+  }
 };
 
-const handoffsAt = CONVERSATION_DESCRIBED.findIndex(({ name }) => name === "handoffs");
-const documentAt = (index: number): keyof typeof CONVERSATION_DOCUMENTS =>
-  index < handoffsAt ? "head_json" : "tail_json";
+const HANDOFFS = "handoffs";
 
-export const CONVERSATION_COLUMNS: readonly ViewColumn[] = [
-  CLIENT,
-  ...CONVERSATION_DESCRIBED.flatMap((field, index) =>
-    index === handoffsAt
-      ? []
-      : [
-          columnOf(
-            field,
-            CONVERSATION_SOURCES[field.name] ?? parsed(documentAt(index), [field.name], field.type),
-          ),
-        ],
-  ),
-  {
-    name: "csat_score",
-    comment: "score of csat, when it is a number",
-    ...stored(TYPES.number, "csat_score"),
-  },
-];
-
-const MESSAGE_SOURCES: Sources = {
-  _id: stored("String", "message_id", "message_id"),
-  answer_id: text("answer_id"),
-  chatter_id: text("chatter_id"),
-  conversation_id: stored("String", "conversation_id"),
-  date_created: stored(INSTANT, "date_created"),
-  link_was_clicked: stored(TYPES.flag, "link_was_clicked"),
-  recipient: text("recipient"),
-  record_last_updated: stored(INSTANT, "uploaded_at"),
-  review: stored("Nullable(UInt8)", "review"),
-  sender: text("sender"),
-  in_response_to: text("in_response_to"),
+/** The columns of the view of a kind: its fields, those of an object for itself, then columns that are no fields. */
+export const columnsOfKind = (kind: RecordKind): readonly ViewColumn[] => {
+  const { form, public: schema, texts } = RECORD_KINDS[kind];
+  const { id } = ownTableOf(kind);
+  const own: readonly OwnColumn<never>[] = form.columns;
+  const sources: Sources = {
+    ...Object.fromEntries(own.map((column) => [column.name, sourceOf(column)])),
+    [form.id.name]: stored("String", id, id),
+    [form.created.name]: stored(INSTANT, "date_created"),
+    ...(form.updated && { [form.updated.name]: stored(INSTANT, "date_updated") }),
+    record_last_updated: stored(INSTANT, "uploaded_at"),
+  };
+  const fields = describedFields(schema);
+  const cut = fields.findIndex(({ name }) => name === HANDOFFS);
+  const valueOf = (field: DescribedField, index: number, path: readonly string[]): ViewColumn => {
+    const inPieces = index < cut ? "head_json" : "tail_json";
+    const document = texts.length > 1 ? inPieces : "record_json";
+    return columnOf(field, sources[field.name] ?? parsed(document, [...path, field.name], field.type));
+  };
+  return [
+    CLIENT,
+    ...fields.flatMap((field, index) => {
+      if (field.name === HANDOFFS) return [];
+      if (field.type.kind !== "members") return [valueOf(field, index, [])];
+      return field.type.fields.map((inner) => valueOf(inner, index, [field.name]));
+    }),
+    ...own.flatMap((column) => {
+      const source = sourceOf(column);
+      const { name, comment } = column;
+      return source === undefined || comment === undefined ? [] : [{ ...source, name, comment }];
+    }),
+  ];
 };
-
-export const MESSAGE_COLUMNS: readonly ViewColumn[] = [
-  CLIENT,
-  ...MESSAGE_DESCRIBED.map((field) =>
-    columnOf(field, MESSAGE_SOURCES[field.name] ?? parsed("record_json", [field.name], field.type)),
-  ),
-  { name: "message_type", comment: "_type of message_data, such as text", ...label("message_type") },
-];
-
-const END_USER_SOURCES: Sources = {
-  end_user_id: stored("String", "end_user_id"),
-  created_at: stored(INSTANT, "date_created"),
-  updated_at: stored(INSTANT, "date_updated"),
-};
-
-const ofProfile = (fields: readonly DescribedField[]): ViewColumn[] =>
-  fields.map((field) =>
-    columnOf(
-      field,
-      field.name === "email" ? text("email") : parsed("record_json", ["profile", field.name], field.type),
-    ),
-  );
-
-export const END_USER_COLUMNS: readonly ViewColumn[] = [
-  CLIENT,
-  ...END_USER_DESCRIBED.flatMap((field) =>
-    field.type.kind === "members"
-      ? ofProfile(field.type.fields)
-      : [columnOf(field, END_USER_SOURCES[field.name] ?? parsed("record_json", [field.name], field.type))],
-  ),
-];
 
 const HANDOFF_SOURCES: Sources = {
   name: text("name"),
@@ -200,7 +171,8 @@ export const HANDOFF_COLUMNS: readonly ViewColumn[] = [
     comment: "When the conversation began, as the export said that the attempt comes from",
     ...stored(INSTANT, "conversation_date_created"),
   },
-  ...CONVERSATION_DESCRIBED.slice(handoffsAt, handoffsAt + 1)
+  ...describedFields(RECORD_KINDS.conversation.public)
+    .filter(({ name }) => name === HANDOFFS)
     .flatMap(handoffFields)
     .map((field) =>
       columnOf(field, HANDOFF_SOURCES[field.name] ?? parsed("r.entry", [field.name], field.type)),

@@ -2,17 +2,15 @@
  * Views for analysts in a database of their own: one row for each live record. They run with the migrator's
  * rights, so readers need none on tables.
  */
+import { KIND_NAMES, ownTableOf } from "@conversation-export/domain";
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 import { isLive, isLiveHandoff, type ViewTables } from "./left-out-sql.ts";
 import {
-  CONVERSATION_COLUMNS,
-  CONVERSATION_DOCUMENTS,
+  columnsOfKind,
   DAILY_COLUMNS,
   type Documents,
-  END_USER_COLUMNS,
+  documentsOf,
   HANDOFF_COLUMNS,
-  MESSAGE_COLUMNS,
-  RECORD_DOCUMENTS,
   sqlText,
   type ViewColumn,
 } from "./view-columns.ts";
@@ -32,31 +30,17 @@ type Definition = AnalyticsView & {
 };
 
 const DEFINITIONS: readonly Definition[] = [
-  {
-    name: "conversations",
-    comment: "One row for each conversation, as it was exported last",
-    columns: CONVERSATION_COLUMNS,
-    documents: CONVERSATION_DOCUMENTS,
-    key: ["client_id", "conversation_id"],
-    from: (tables) =>
-      `FROM ${tables.table("conversations")} AS r FINAL WHERE ${isLive("conversation", tables)}`,
-  },
-  {
-    name: "messages",
-    comment: "One row for each message, as it was exported last",
-    columns: MESSAGE_COLUMNS,
-    documents: RECORD_DOCUMENTS,
-    key: ["client_id", "message_id"],
-    from: (tables) => `FROM ${tables.table("messages")} AS r FINAL WHERE ${isLive("message", tables)}`,
-  },
-  {
-    name: "end_users",
-    comment: "One row for each end user, as it was exported last",
-    columns: END_USER_COLUMNS,
-    documents: RECORD_DOCUMENTS,
-    key: ["client_id", "end_user_id"],
-    from: (tables) => `FROM ${tables.table("end_users")} AS r FINAL WHERE ${isLive("end_user", tables)}`,
-  },
+  ...KIND_NAMES.map((kind): Definition => {
+    const { name, id } = ownTableOf(kind);
+    return {
+      name,
+      comment: `One row for each ${kind.replace("_", " ")}, as it was exported last`,
+      columns: columnsOfKind(kind),
+      documents: documentsOf(kind),
+      key: ["client_id", id],
+      from: (tables) => `FROM ${tables.table(name)} AS r FINAL WHERE ${isLive(kind, tables)}`,
+    };
+  }),
   {
     name: "handoffs",
     comment: "One row for the latest attempt of each handoff of a conversation",

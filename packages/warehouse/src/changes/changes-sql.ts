@@ -4,10 +4,11 @@
  * once: ClickHouse plans every subquery anew. Parameters as for other lists, and `stableUpTo`.
  */
 import {
-  OWN_TABLE_OF,
+  DATED_KINDS,
+  type DatedKind,
+  ownTableOf,
   RECORD_KINDS,
   type RecordKind,
-  type RecordTableFacts,
 } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/sql/conversation-sql.ts";
@@ -21,7 +22,6 @@ import {
   type ReadShape,
   RECORD_COLUMN,
 } from "../pages/sql/page-sql.ts";
-import { DATED_KINDS, type DatedKind } from "../tables/record-dates.ts";
 
 /** Longer than entries lie behind the instant of upload of their batch. */
 const PLACES = "INTERVAL 1 SECOND";
@@ -52,9 +52,6 @@ export const changeCandidatesOf = (kind: RecordKind): Candidates | null => {
   const dated = DATED_KINDS.find((one) => one === kind);
   return dated === undefined ? null : changeCandidates(dated);
 };
-
-/** The table whose rows are the live versions of a kind. */
-const ownTableOf = (kind: RecordKind): RecordTableFacts => OWN_TABLE_OF[RECORD_KINDS[kind].type];
 
 /** A set of a column of the entries. */
 const ofEntries = (kind: RecordKind, column: string): string =>
@@ -101,7 +98,7 @@ const ID = String.raw`replaceAll(toJSONString(e.id), '\xC2\x85', '\\u0085')`;
 /** A record that is gone, under the name that its id has in records of its kind. */
 const deletedOf = (
   kind: RecordKind,
-): string => `concat('{"${kind === "end_user" ? "end_user_id" : "_id"}":', ${ID}, ',"deleted":true,"deleted_at":"',
+): string => `concat('{"${RECORD_KINDS[kind].form.id.name}":', ${ID}, ',"deleted":true,"deleted_at":"',
       formatDateTime(e.gone, '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
 
 /** SELECT of the changes of the range: `d` (instant of storing, or of deletion), `id`, `record`. */

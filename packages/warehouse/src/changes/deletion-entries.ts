@@ -1,6 +1,6 @@
-import type { WriteTicket } from "@conversation-export/domain";
+import { DATED_KINDS, type WriteTicket } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
-import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
+import { recordNameSql } from "../tables/record-dates.ts";
 import { fence, fenced, uploadPrefix } from "../write/write-ticket.ts";
 
 /**

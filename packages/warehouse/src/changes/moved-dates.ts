@@ -2,10 +2,10 @@
  * The dates of moved records. Readers look up only records at such a date, and those with newer entries of
  * `changes`.
  */
-import { formatTimestampZ, type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
+import { DATED_KINDS, formatTimestampZ, type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
 import type { Session } from "../session/session.ts";
-import { DATED_KINDS, recordNameSql } from "../tables/record-dates.ts";
+import { recordNameSql } from "../tables/record-dates.ts";
 
 /** Name in the table of watermarks. */
 export const NOTED = "changes with dates noted";

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { ClickHouseSettings } from "@clickhouse/client";
-import { RECORD_COLUMNS, type RecordKind } from "@conversation-export/domain";
+import { columnsOf, RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
 import { changeCandidatesOf, changeRows, changesInRange } from "../changes/changes-sql.ts";
 import { typedColumns, UNREADABLE } from "../parquet/column-sql.ts";
 import type { StatementName } from "../session/session.ts";
@@ -42,7 +42,7 @@ const PARQUET_END = Buffer.from("PAR1");
 export const PARQUET: StepFormat = {
   name: "parquet",
   sql: (kind, records, withDeletions) =>
-    `${typedColumns(RECORD_COLUMNS[kind], records, withDeletions)} FORMAT Parquet`,
+    `${typedColumns(columnsOf(RECORD_KINDS[kind].public), records, withDeletions)} FORMAT Parquet`,
   settings: PARQUET_SETTINGS,
   pass: (answer) => passBytes(answer, PARQUET_END),
 };

@@ -139,7 +139,7 @@ export type Reader = {
   /** Lists as lines of JSON, each followed by a newline. */
   readonly lines: ListSteps;
   /**
-   * Lists as Parquet, in parts whose files have the same columns: the fields of the records (`RECORD_COLUMNS`), for
+   * Lists as Parquet, in parts whose files have the same columns: the fields of the records, for
    * changes also `deleted` and `deleted_at`. A list without records is one part.
    */
   readonly parquet: ListSteps;

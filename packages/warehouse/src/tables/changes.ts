@@ -1,4 +1,4 @@
-import { byEventType, type EventType, type ExportRecord, RECORD_KINDS } from "@conversation-export/domain";
+import { byEventType, type ExportRecord, RECORD_KINDS } from "@conversation-export/domain";
 import type { TableBuffer } from "./table-buffer.ts";
 
 /** The table of the order in which records were stored. */
@@ -6,18 +6,20 @@ export const CHANGES = "changes";
 
 export const CHANGE_COLUMNS: readonly string[] = ["client_id", "kind", "stored_at", "id", "date_created"];
 
-/** Values of the column `kind`. */
-const NUMBERS = { conversation: 1, message: 2, end_user: 3 } as const;
-const NUMBER_OF: Readonly<Record<EventType, number>> = byEventType((kind) => NUMBERS[kind]);
+/** Of each type of event: the value of the column `kind`, and whether the key of the record has a date. */
+const FACTS = byEventType((kind) => {
+  const { number, code } = RECORD_KINDS[kind];
+  return { number, isDated: code !== null };
+});
 
 /** Writes that a record is stored. */
 export const encodeChange = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
+  const { number, isDated } = FACTS[record.type];
   row.string(record.clientId);
-  row.uint8(NUMBER_OF[record.type]);
+  row.uint8(number);
   table.storedAt();
   row.string(record.id);
-  // The key of end users has no date.
-  row.uint64(record.type === RECORD_KINDS.end_user.type ? 0 : record.dateCreated);
+  row.uint64(isDated ? record.dateCreated : 0);
   table.endRow();
 };

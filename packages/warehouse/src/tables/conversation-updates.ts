@@ -1,4 +1,4 @@
-import type { ConversationRecord } from "@conversation-export/domain";
+import type { ExportRecord } from "@conversation-export/domain";
 import { type TableBuffer, writeVersion } from "./table-buffer.ts";
 
 export const UPDATE_COLUMNS: readonly string[] = [
@@ -11,7 +11,7 @@ export const UPDATE_COLUMNS: readonly string[] = [
 ];
 
 /** Writes an entry of the update index. */
-export const encodeUpdate = (table: TableBuffer, record: ConversationRecord): void => {
+export const encodeUpdate = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
   row.string(record.clientId);
   row.uint64(record.dateUpdated);

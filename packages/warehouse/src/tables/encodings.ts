@@ -1,27 +1,28 @@
-import type { ExportRecord, RecordTable } from "@conversation-export/domain";
+import { byRecordTable, ownTableOf, type RecordKind, type RecordTable } from "@conversation-export/domain";
 import { CHANGE_COLUMNS, CHANGES, encodeChange } from "./changes.ts";
 import { encodeUpdate, UPDATE_COLUMNS } from "./conversation-updates.ts";
-import { CONVERSATION_COLUMNS, encodeConversation } from "./conversations.ts";
-import { encodeEndUser, END_USER_COLUMNS } from "./end-users.ts";
 import { encodeHandoffs, HANDOFF_COLUMNS } from "./handoffs.ts";
-import { encodeMessage, MESSAGE_COLUMNS } from "./messages.ts";
+import { ownEncoding } from "./own-table.ts";
 import { encodeRecordDate, RECORD_DATE_COLUMNS, RECORD_DATES } from "./record-dates.ts";
-import type { TableBuffer } from "./table-buffer.ts";
-
-/** How the rows of a record are written to a table that has rows of its kind. */
-export type Encoding = {
-  readonly columns: readonly string[];
-  encode(table: TableBuffer, record: ExportRecord): void;
-};
+import type { Encoding } from "./table-buffer.ts";
 
 export type EncodedTable = RecordTable | typeof RECORD_DATES | typeof CHANGES;
+
+/** Tables beside the own one of each kind. */
+const FURTHER: Readonly<Partial<Record<RecordTable, Encoding>>> = {
+  handoffs: { columns: HANDOFF_COLUMNS, encode: encodeHandoffs },
+  conversation_updates: { columns: UPDATE_COLUMNS, encode: encodeUpdate },
+};
+
+const encodingOf = (table: RecordTable, kind: RecordKind): Encoding => {
+  if (table === ownTableOf(kind).name) return ownEncoding(kind);
+  const encoding = FURTHER[table];
+  if (encoding === undefined) throw new TypeError(`no encoding for the table ${table}`);
+  return encoding;
+};
 
 export const ENCODINGS: Readonly<Record<EncodedTable, Encoding>> = {
   [RECORD_DATES]: { columns: RECORD_DATE_COLUMNS, encode: encodeRecordDate },
   [CHANGES]: { columns: CHANGE_COLUMNS, encode: encodeChange },
-  handoffs: { columns: HANDOFF_COLUMNS, encode: encodeHandoffs },
-  conversation_updates: { columns: UPDATE_COLUMNS, encode: encodeUpdate },
-  conversations: { columns: CONVERSATION_COLUMNS, encode: encodeConversation },
-  messages: { columns: MESSAGE_COLUMNS, encode: encodeMessage },
-  end_users: { columns: END_USER_COLUMNS, encode: encodeEndUser },
+  ...byRecordTable(({ name, kind }) => encodingOf(name, kind)),
 };

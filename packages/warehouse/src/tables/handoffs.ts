@@ -1,4 +1,4 @@
-import type { ConversationRecord } from "@conversation-export/domain";
+import type { ExportRecord } from "@conversation-export/domain";
 import { type TableBuffer, writeVersion } from "./table-buffer.ts";
 
 export const HANDOFF_COLUMNS: readonly string[] = [
@@ -20,7 +20,7 @@ export const HANDOFF_COLUMNS: readonly string[] = [
  * Writes a row for each handoff. Its version is the attempt's date (upper bits) with the version of the
  * export.
  */
-export const encodeHandoffs = (table: TableBuffer, record: ConversationRecord): void => {
+export const encodeHandoffs = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
   for (const entry of record.handoffs) {
     row.string(record.clientId);

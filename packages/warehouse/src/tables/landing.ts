@@ -2,7 +2,6 @@ import {
   type ExportRecord,
   type Micros,
   MICROS_IN_DAY,
-  RECORD_KINDS,
   subjectsOf,
   withoutSchemaPrefix,
 } from "@conversation-export/domain";
@@ -50,11 +49,6 @@ const COLUMNS = [
 /** 2106-01-01, the end of the accepted instants. */
 const END_OF_TIME_MS = 4_291_747_200_000;
 const NOTHING = Buffer.alloc(0);
-
-const conversationIdOf = (record: ExportRecord): string => {
-  if (record.type === RECORD_KINDS.message.type) return record.conversationId;
-  return record.type === RECORD_KINDS.conversation.type ? record.id : "";
-};
 
 const writeBytes = (row: RowBinary, value: HeaderValue): void => {
   if (typeof value === "string") row.string(value);
@@ -108,7 +102,7 @@ export const createLandingRows = (days: number, initialBytes: number): LandingRo
       row.string(record.type);
       row.string(record.clientId);
       row.string(record.id);
-      row.string(conversationIdOf(record));
+      row.string(record.conversationId);
       row.uint64(record.dateCreated);
       const subjects = subjectsOf(record);
       row.varUint(subjects.length);

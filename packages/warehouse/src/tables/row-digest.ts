@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import {
   byRecordTable,
   type ExportRecord,
+  ownTableOf,
   RECORD_KINDS,
   type RecordTable,
   type RightRow,
@@ -9,17 +10,19 @@ import {
 import { ENCODINGS } from "./encodings.ts";
 import { createTableBuffer, STAMP_LENGTH } from "./table-buffer.ts";
 
-const LABEL = '"record_last_updated":"';
+const UPLOAD_FIELD = "record_last_updated";
+const LABEL = `"${UPLOAD_FIELD}":"`;
 
 /** SQL for a JSON text with blanks for the stamp, which it repeats from the column `uploaded_at`. */
 const withoutUpload = (column: string): string =>
   `replaceOne(${column}, concat('${LABEL}', replaceOne(toString(uploaded_at), ' ', 'T'), '+00:00"'), '${LABEL}${" ".repeat(STAMP_LENGTH)}"')`;
 
-/** Columns whose text repeats the stamp. */
-const WITH_UPLOAD: Readonly<Partial<Record<RecordTable, string>>> = {
-  conversations: "head",
-  messages: "record",
-};
+/** The column whose text repeats the stamp. */
+const WITH_UPLOAD = byRecordTable(({ name, kind }) => {
+  const { form, texts } = RECORD_KINDS[kind];
+  const isStamped = form.fields.some(([field]) => field === UPLOAD_FIELD);
+  return isStamped && name === ownTableOf(kind).name ? texts[0] : undefined;
+});
 
 /** SQL of the columns as they are sent while no upload is filled in. */
 const columnsSql = (table: RecordTable): string =>
@@ -39,9 +42,7 @@ export const rowDigestSql = (table: RecordTable): string =>
 const BUFFERS = byRecordTable(({ name }) => createTableBuffer(name, ENCODINGS[name].columns, 1 << 12));
 
 const withHandoffs = (record: ExportRecord, entry: RightRow["entry"]): ExportRecord =>
-  record.type === RECORD_KINDS.conversation.type && entry !== null
-    ? { ...record, handoffs: [entry] }
-    : record;
+  entry === null ? record : { ...record, handoffs: [entry] };
 
 /** Digest of a right row, all but its stamp, as it is sent; 32 hexadecimal digits. */
 export const rowDigest = ({ table, record, entry }: RightRow): string => {

@@ -1,9 +1,4 @@
-import {
-  type ConversationRecord,
-  formatTimestamp,
-  type MessageRecord,
-  type Version,
-} from "@conversation-export/domain";
+import { type ExportRecord, formatTimestamp, type Version } from "@conversation-export/domain";
 import { RowBinary } from "./row-binary.ts";
 
 /** Length of a rendered timestamp in characters. */
@@ -28,6 +23,12 @@ export type TableBuffer = {
   clear(): void;
   /** Fills all gaps with the stamp, µs. A later call replaces it. */
   fillUpload(instant: number): void;
+};
+
+/** How the rows of a record are written to a table that has rows of its kind. */
+export type Encoding = {
+  readonly columns: readonly string[];
+  encode(table: TableBuffer, record: ExportRecord): void;
 };
 
 /** Creates an empty buffer. `columns`: in the order in which callers write their values. */
@@ -81,15 +82,4 @@ export function createTableBuffer(
 export const writeVersion = (row: RowBinary, version: Version): void => {
   row.busPosition(version.partition, version.offset);
   row.uint64(version.exportedAt);
-};
-
-/** Writes the first six columns, which conversations and messages share. */
-export const startRecordRow = (table: TableBuffer, record: ConversationRecord | MessageRecord): void => {
-  const { row } = table;
-  row.string(record.clientId);
-  row.uint64(record.dateCreated);
-  row.string(record.id);
-  writeVersion(row, record.version);
-  row.uint64(record.version.exportedAt);
-  table.uploadedAt();
 };

@@ -1,6 +1,6 @@
-import { RECORD_KINDS } from "@conversation-export/domain";
+import { DATED_KINDS, type DatedKind, ownTableOf } from "@conversation-export/domain";
 import { CHANGES } from "../tables/changes.ts";
-import { DATED_KINDS, type DatedKind, RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
+import { RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
 import { OF_SHARE, RUN, type Table, TABLES } from "./erasure/erasure-keys.ts";
 
 /**
@@ -16,13 +16,15 @@ const isBeforeCutoff = (date: string): string =>
 /** SQL: written so long ago that no batch with this instant of upload is still on its way. */
 export const SETTLED = "fromUnixTimestamp64Micro({settled:Int64}, 'UTC')";
 
-/** End users are named without a date. */
+/** Records without a date in their key, such as end users, are named without one. */
 const NO_DATE = "toDateTime64(0, 6, 'UTC')";
 
 /** The tables that retention removes rows from, as erasures name them. */
 export const EXPIRING: readonly Table[] = TABLES.map(({ table, records }) => ({
   table,
-  records: records.map((one) => (one.kind === "end_user" ? { ...one, date: NO_DATE } : one)),
+  records: records.map((one) =>
+    DATED_KINDS.some((dated) => dated === one.kind) ? one : { ...one, date: NO_DATE },
+  ),
 }));
 
 const INSERT = "INSERT INTO erasure_keys (client_id, phase, kind, id, date_created, request_id)";
@@ -63,7 +65,7 @@ const found = (kind: DatedKind): string =>
  * @param rowsOf the table to read `_row_exists` from
  */
 export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): readonly string[] => {
-  const { name, id } = RECORD_KINDS[kind].tables.at(-1) ?? RECORD_KINDS[kind].tables[0];
+  const { name, id } = ownTableOf(kind);
   const dates = `SELECT client_id, id, date_created FROM record_dates WHERE record GLOBAL IN (
     SELECT record FROM record_dates WHERE record GLOBAL IN
       (SELECT ${recordNameSql("client_id", kind, "id")} FROM ${found(kind)})

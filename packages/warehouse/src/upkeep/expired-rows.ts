@@ -1,37 +1,33 @@
+import { READABLE_FIRST, RECORD_TABLES, type RecordTable, TABLE_FACTS } from "@conversation-export/domain";
 import { CHANGES } from "../tables/changes.ts";
+import type { EncodedTable } from "../tables/encodings.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
 import { keysOf, type Table } from "./erasure/erasure-keys.ts";
 import { EXPIRING, isOlder, SETTLED } from "./expired-records.ts";
 
+const isDated = (table: RecordTable): boolean => TABLE_FACTS[table].keyDate !== null;
+const READABLE = READABLE_FIRST.map(({ name }) => name);
+
+export type RetentionTable = EncodedTable | "landing";
 /**
  * In the order of deletion: a readable record before its dependent rows, the dates of records behind all
- * rows, and the landed events of end users before the end users themselves, so that the next run can finish
+ * rows, and the landed events of records without a date, such as end users, before these, so that the next run can finish
  * one that died. The entries of changes are last: those of the deletions are made from them.
  */
-export const RETENTION_TABLES = [
-  "conversations",
-  "conversation_updates",
-  "handoffs",
-  "messages",
+export const RETENTION_TABLES: readonly RetentionTable[] = [
+  ...READABLE.filter(isDated),
   RECORD_DATES,
   "landing",
-  "end_users",
+  ...READABLE.filter((table) => !isDated(table)),
   CHANGES,
-] as const;
-export type RetentionTable = (typeof RETENTION_TABLES)[number];
+];
 
 /**
  * Tables with rows under former dates of expired records, in the order of their deletion. These rows go first: if
  * the live row went before them, one of them would become the live one. The row that names a record's live date is
  * last, so that a run after one that broke off finds the rest.
  */
-export const STALE_TABLES: readonly RetentionTable[] = [
-  "landing",
-  "handoffs",
-  "conversation_updates",
-  "conversations",
-  "messages",
-];
+export const STALE_TABLES: readonly RetentionTable[] = ["landing", ...RECORD_TABLES.filter(isDated)];
 
 const tableOf = (name: RetentionTable): Table => {
   const table = EXPIRING.find((one) => one.table === name);

@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { type EventType, formatTimestampZ, type Micros } from "@conversation-export/domain";
+import {
+  DATED_KINDS,
+  type EventType,
+  formatTimestampZ,
+  type Micros,
+  RECORD_KINDS,
+} from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
-import { datedKindOf, recordNameSql } from "../tables/record-dates.ts";
+import { recordNameSql } from "../tables/record-dates.ts";
 import { type Alive, createJobKeys, heldRun } from "./job-keys.ts";
 
 /** Kind of the keys of records by their dates of creation. */
@@ -73,7 +79,7 @@ export const createNotedKeys = (deps: {
       };
       try {
         await session.insert("keys.note", { table: "job_keys", rows }, { signal });
-        const kind = type === null ? undefined : datedKindOf(type);
+        const kind = DATED_KINDS.find((one) => RECORD_KINDS[one].type === type);
         if (kind !== undefined)
           await session.command(
             "keys.dates",

@@ -1,9 +1,8 @@
-import type { Micros } from "@conversation-export/domain";
+import { DATED_KINDS, type Micros } from "@conversation-export/domain";
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
 import { CHANGES } from "../tables/changes.ts";
-import { DATED_KINDS } from "../tables/record-dates.ts";
 import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { createDeletion, WITH_HIDDEN } from "./deletion.ts";

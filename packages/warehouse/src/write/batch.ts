@@ -3,7 +3,8 @@ import {
   type ExportRecord,
   type Micros,
   monthOf,
-  RECORD_KINDS,
+  TABLE_FACTS,
+  TABLES_OF,
 } from "@conversation-export/domain";
 import { createLandingRows, type LandingEvent } from "../tables/landing.ts";
 import { createEncoder } from "./record-encoders.ts";
@@ -58,6 +59,7 @@ export function createBatch(
 ): Batch {
   const { tables: ownTables, encode } = createEncoder(type, initialBytes);
   const { landingDays } = options;
+  const hasUpdates = TABLES_OF[type].some((table) => TABLE_FACTS[table].keyDate === "date_updated");
   const landing = landingDays === undefined ? null : createLandingRows(landingDays, initialBytes);
   const tables = landing === null ? ownTables : [landing.table, ...ownTables];
   // rowsBefore[t][i]: rows of table t before record i.
@@ -76,7 +78,7 @@ export function createBatch(
       records += 1;
       for (let t = 0; t < tables.length; t += 1) rowsBefore[t]?.push(tables[t]?.rows() ?? 0);
       createdMonths.add(monthOf(record.dateCreated));
-      if (record.type === RECORD_KINDS.conversation.type) updatedMonths.add(monthOf(record.dateUpdated));
+      if (hasUpdates) updatedMonths.add(monthOf(record.dateUpdated));
     },
     records: () => records,
     rows: () => tables.reduce((sum, table) => sum + table.rows(), 0),

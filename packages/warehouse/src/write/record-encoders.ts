@@ -1,7 +1,13 @@
-import { type EventType, type ExportRecord, OWN_TABLE_OF, TABLES_OF } from "@conversation-export/domain";
+import {
+  type EventType,
+  type ExportRecord,
+  KIND_OF,
+  OWN_TABLE_OF,
+  TABLES_OF,
+} from "@conversation-export/domain";
 import { CHANGES } from "../tables/changes.ts";
 import { type EncodedTable, ENCODINGS } from "../tables/encodings.ts";
-import { datedKindOf, RECORD_DATES } from "../tables/record-dates.ts";
+import { RECORD_DATES } from "../tables/record-dates.ts";
 import { createTableBuffer, type TableBuffer } from "../tables/table-buffer.ts";
 
 /** Encodes records of one kind to rows of its tables. */
@@ -17,7 +23,7 @@ export type RecordEncoder = {
 
 /** @param initialBytes bytes allocated at first for the largest table */
 export const createEncoder = (type: EventType, initialBytes: number): RecordEncoder => {
-  const isDated = datedKindOf(type) !== undefined;
+  const isDated = KIND_OF[type].code !== null;
   const names: EncodedTable[] = [...(isDated ? ([RECORD_DATES] as const) : []), CHANGES, ...TABLES_OF[type]];
   const encoders = names.map((name) => {
     const { columns, encode } = ENCODINGS[name];

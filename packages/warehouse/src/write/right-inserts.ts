@@ -1,11 +1,4 @@
-import {
-  type ConversationRecord,
-  type ExportRecord,
-  type Micros,
-  RECORD_KINDS,
-  RECORD_TABLES,
-  type RightRow,
-} from "@conversation-export/domain";
+import { type ExportRecord, type Micros, RECORD_TABLES, type RightRow } from "@conversation-export/domain";
 import { CHANGES } from "../tables/changes.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
 import { type Batch, createBatch } from "./batch.ts";
@@ -30,11 +23,10 @@ function wantedOf(rows: readonly RightRow[]): Wanted[] {
   const records = new Set<ExportRecord>();
   for (const { entry, record } of rows) {
     if (entry === null) records.add(record);
-    else
-      handoffs.push({ record: { ...(record as ConversationRecord), handoffs: [entry] }, tables: HANDOFFS });
+    else handoffs.push({ record: { ...record, handoffs: [entry] }, tables: HANDOFFS });
   }
   const own = [...records].map((record) => ({
-    record: record.type === RECORD_KINDS.conversation.type ? { ...record, handoffs: [] } : record,
+    record: { ...record, handoffs: [] },
     tables: OWN_TABLES,
   }));
   return [...handoffs, ...own];

@@ -1,4 +1,4 @@
-import { type ListName, publicConversation, publicEndUser, publicMessage } from "@conversation-export/domain";
+import { type ListName, RECORD_KINDS } from "@conversation-export/domain";
 import * as examples from "../openapi/examples.ts";
 
 /** What the operations of a list have in common, whatever their envelopes and formats. */
@@ -8,7 +8,7 @@ export const LISTS = {
     scope: "export",
     noun: "Conversations",
     id: "_id",
-    record: publicConversation,
+    record: RECORD_KINDS.conversation.public,
     example: examples.CONVERSATION,
   },
   messages: {
@@ -16,7 +16,7 @@ export const LISTS = {
     scope: "export",
     noun: "Messages",
     id: "_id",
-    record: publicMessage,
+    record: RECORD_KINDS.message.public,
     example: examples.MESSAGE,
   },
   end_users: {
@@ -24,7 +24,7 @@ export const LISTS = {
     scope: "end_users",
     noun: "EndUsers",
     id: "end_user_id",
-    record: publicEndUser,
+    record: RECORD_KINDS.end_user.public,
     example: examples.END_USER,
   },
 } as const satisfies Record<ListName, object>;

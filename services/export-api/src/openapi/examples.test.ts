@@ -27,7 +27,7 @@ const recordOf = (type: EventType, uploaded: string): string => {
   const outcome = processEvent({ text, headers: {}, position: place }, type);
   if (outcome.kind !== "accepted") throw new Error(outcome.reason);
   const { record } = outcome;
-  if (record.type === "end_user.exported") return record.record;
+  if (record.afterUpload === null) return record.beforeUpload;
   const whole = `${record.beforeUpload}${uploaded}${record.afterUpload}`;
   if (record.type !== "conversation.exported") return whole;
   const entries = record.handoffs.map(({ entry }) => entry).filter((entry) => entry !== "");

@@ -211,7 +211,7 @@ const recordOf = (type: EventType, data: Record<string, unknown>): string => {
   const outcome = processEvent({ text, headers: {}, position: { partition: 0, offset: 0 } }, type);
   if (outcome.kind !== "accepted") throw new Error(JSON.stringify(outcome));
   const { record } = outcome;
-  if (record.type === "end_user.exported") return record.record;
+  if (record.afterUpload === null) return record.beforeUpload;
   const handoffs =
     record.type === "conversation.exported"
       ? `[${record.handoffs.map(({ entry }) => entry).join(",")}]${record.tail}`

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { byList } from "@conversation-export/domain";
 import {
   type ErasureData,
   erasureJob,
@@ -92,7 +93,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     const { signal } = context;
     const deleted: Record<string, number> = {};
     let rounds = 0;
-    let found = { conversations: 0, messages: 0, endUsers: 0 };
+    let found: ErasureResult["found"] = byList(() => 0);
     const say = (note: string): Promise<void> =>
       context.progress({ done: rounds, total: null, unit: "rounds", note });
     const { run, begun, looked } = await beginRun(context);

@@ -30,7 +30,7 @@ const createDeps = (
     },
     store: {
       collect: step("collect"),
-      count: step("count", { conversations: 1, messages: 0, endUsers: 0 }),
+      count: step("count", { conversations: 1, messages: 0, end_users: 0 }),
       hide: step("hide"),
     },
     subjects: { note: step("note", 1), suppress: step("suppress") },

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { byList } from "@conversation-export/domain";
 import { type ErasureResult, type JobContext } from "@conversation-export/queue";
 import { type ErasureStore, isLimitError, type RequestCompletion } from "@conversation-export/warehouse";
 import type { Approval } from "./approval.ts";
@@ -25,16 +26,12 @@ type Hidden = Counts & {
  */
 export type Hiding = (context: Pick<JobContext<unknown>, "signal" | "progress">) => Promise<Hidden>;
 
-const NONE: Counts = { hidden: 0, held: 0, found: { conversations: 0, messages: 0, endUsers: 0 } };
+const NONE: Counts = { hidden: 0, held: 0, found: byList(() => 0) };
 
 const sum = (one: Counts, other: Counts): Counts => ({
   hidden: one.hidden + other.hidden,
   held: one.held + other.held,
-  found: {
-    conversations: one.found.conversations + other.found.conversations,
-    messages: one.found.messages + other.found.messages,
-    endUsers: one.found.endUsers + other.found.endUsers,
-  },
+  found: byList((list) => one.found[list] + other.found[list]),
 });
 
 export const createHiding = (deps: HidingDeps): Hiding => {

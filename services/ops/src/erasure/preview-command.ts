@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { FINISHED_STATUSES } from "@conversation-export/domain";
+import { FINISHED_STATUSES, LIST_NAMES } from "@conversation-export/domain";
 import {
   createErasurePreview,
   type DueRequest,
@@ -68,7 +68,7 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
         if (FINISHED_STATUSES.includes(request.status))
           throw new CommandError(`the request ${id ?? ""} is ${request.status}: only open ones are counted`);
         const { found, rows, stored } = await countReach(session, { ...request, subject: request.subject });
-        const records = found.conversations + found.messages + found.endUsers;
+        const records = LIST_NAMES.reduce((sum, list) => sum + found[list], 0);
         // Nobody has asked yet for a person who is named.
         const asked = id !== undefined && {
           received: iso(request.receivedAt),
@@ -90,9 +90,7 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
                 ["client", view.client_id],
                 ...Object.entries(asked),
                 ["records", `${records} of about ${stored} (${share.toFixed(2)} %)`],
-                ["conversations", found.conversations],
-                ["messages", found.messages],
-                ["end users", found.endUsers],
+                ...LIST_NAMES.map((list): [string, number] => [list.replace("_", " "), found[list]]),
                 ...Object.entries(rows).map(([table, count]) => [`rows of ${table}`, count]),
               ]),
         );

@@ -1,4 +1,4 @@
-import { envelopeSchema, RECORD_KINDS, SMS_TRIGGER_TYPE } from "@conversation-export/domain";
+import { envelopeSchema, LIST_NAMES, RECORD_KINDS, SMS_TRIGGER_TYPE } from "@conversation-export/domain";
 import { readSettings, shared } from "@conversation-export/runtime";
 import { fileOf, type SchemaFile, schemasByType } from "./event-schemas.ts";
 
@@ -76,12 +76,15 @@ const channelOf = (topic: string, about: string, messages: readonly string[]) =>
 
 /** The AsyncAPI 3 document of the topics, made from the schemas that check the events. */
 export const asyncApi = (): SchemaFile => {
-  const { topics, smsTopic } = readSettings({ topics: shared.eventTopics, smsTopic: shared.smsTopic }, {});
+  const { topics, smsTopic } = readSettings(
+    { topics: shared.eventTopicsOf(LIST_NAMES), smsTopic: shared.smsTopic },
+    {},
+  );
   const kinds = Object.values(RECORD_KINDS);
   const sms = structured(SMS_TRIGGER_TYPE, SMS_KEY);
   const messages = [...kinds.flatMap(({ type }) => [structured(type, RECORD_KEY), binary(type)]), sms];
-  const records = kinds.map(({ type, topic, list }) => ({
-    topic: topics[topic],
+  const records = kinds.map(({ type, list }) => ({
+    topic: topics[list],
     about: `Exports of ${list.replace("_", " ")}`,
     names: [`${type}.structured`, `${type}.binary`],
   }));

@@ -11,9 +11,9 @@ export type SchemaFile = { readonly name: string; readonly text: string };
 
 /** The events that ingest reads, and the one that export-api writes, in structured mode. */
 const events = (): [type: string, event: z.ZodObject][] => [
-  ...Object.values(RECORD_KINDS).map(({ type, schema }): [string, z.ZodObject] => [
+  ...Object.values(RECORD_KINDS).map(({ type, form }): [string, z.ZodObject] => [
     type,
-    envelopeSchema.extend({ type: z.literal(type), data: schema }),
+    envelopeSchema.extend({ type: z.literal(type), data: form.schema }),
   ]),
   [SMS_TRIGGER_TYPE, smsTriggerEventSchema],
 ];

@@ -2,25 +2,21 @@
  * The SQL by which readers leave out erased records. `erasure_keys` names records and persons, so late rows
  * are left out too. Parameter: `client`.
  */
-import type { RecordKind } from "@conversation-export/domain";
+import { ownTableOf, personsOf, RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
 import { emailFormSql } from "../../access/email-form-sql.ts";
 
 /** Kinds of `erasure_keys` and the columns that they are compared with. */
-const NAMED_BY: Readonly<Record<RecordKind, readonly (readonly [kind: string, ...columns: string[]])[]>> = {
-  conversation: [
-    ["conversation", "conversation_id"],
-    ["chatter_id", "chatter_id"],
-    ["end_user_id", "end_user_id"],
-  ],
-  message: [
-    ["message", "message_id"],
-    ["conversation", "conversation_id"],
-    ["chatter_id", "chatter_id", "sender", "recipient"],
-  ],
-  end_user: [
-    ["end_user_id", "end_user_id"],
-    ["email", emailFormSql("email")],
-  ],
+const namedBy = (kind: RecordKind): readonly (readonly [kind: string, ...columns: string[]])[] => {
+  const { idNames, form } = RECORD_KINDS[kind];
+  const ofConversation = form.columns.some(({ name }) => name === "conversation_id");
+  return [
+    ...(idNames === null ? [[kind, ownTableOf(kind).id] as const] : []),
+    ...(ofConversation ? [["conversation", "conversation_id"] as const] : []),
+    ...personsOf(kind).map(
+      ([subject, columns]) =>
+        [subject, ...(subject === "email" ? columns.map(emailFormSql) : columns)] as const,
+    ),
+  ];
 };
 
 const OF_CLIENT = "erasure_keys WHERE client_id = {client:String} AND phase = 'erased'";
@@ -35,7 +31,7 @@ export type LookedAt = { readonly table: string; readonly where: string };
 
 /** SQL for the names by which rows of a kind may be erased: an array of kind and value. */
 export const erasedNames = (kind: RecordKind): string =>
-  `[${NAMED_BY[kind].flatMap(([name, ...columns]) => columns.map((column) => `('${name}', ${column})`)).join(", ")}]`;
+  `[${namedBy(kind).flatMap(([name, ...columns]) => columns.map((column) => `('${name}', ${column})`)).join(", ")}]`;
 
 /** The instants before which rows with one of the values in these columns are erased, in µs; 0: they are not. */
 const erasedBefore = (kind: string, columns: readonly string[], rows: LookedAt | null): string[] => {
@@ -59,7 +55,7 @@ const erasedBefore = (kind: string, columns: readonly string[], rows: LookedAt |
  * @param rows those that it is asked about; null: any
  */
 export const isErased = (kind: RecordKind, rows: LookedAt | null): string =>
-  `toUnixTimestamp64Micro(date_created) < greatest(${NAMED_BY[kind]
+  `toUnixTimestamp64Micro(date_created) < greatest(${namedBy(kind)
     .flatMap(([name, ...columns]) => erasedBefore(name, columns, rows))
     .join(", ")})`;
 

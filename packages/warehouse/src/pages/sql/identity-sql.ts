@@ -3,9 +3,10 @@
  * names all dates of a record before it has rows there; look-ups there are expensive, so only possible moved
  * records are looked up.
  */
+import { type DatedKind, ownTableOf } from "@conversation-export/domain";
 import { micros } from "../../session/micros-sql.ts";
 import { unexpectedAnswer } from "../../session/warehouse-error.ts";
-import { type DatedKind, recordNameSql } from "../../tables/record-dates.ts";
+import { recordNameSql } from "../../tables/record-dates.ts";
 import { COUNT_ERASED, isShown, selectErased } from "./erased-sql.ts";
 
 /** Which records a statement looks at: `SELECT id FROM table WHERE range`. */
@@ -18,8 +19,6 @@ export type Candidates = {
   /** SQL condition for dates of creation that their rows may have. */
   readonly dates: string;
 };
-
-const TABLE = { conversation: "conversations", message: "messages" } as const;
 
 const nameOf = ({ kind, id }: Candidates): string => recordNameSql("{client:String}", kind, id);
 
@@ -144,7 +143,7 @@ export function staleRows(candidates: Candidates): string {
   const { id } = candidates;
   return `(SELECT id, d FROM (
       SELECT ${id} AS id, argMax(date_created, (version, uploaded_at)) AS live, groupUniqArray(date_created) AS ds
-      FROM ${TABLE[candidates.kind]}
+      FROM ${ownTableOf(candidates.kind).name}
       WHERE client_id = {client:String} AND date_created IN ${datesOfMoved(candidates)}
         AND ${nameOf(candidates)} IN (SELECT record FROM (${movedRecords(candidates)}))
       GROUP BY ${id}) ARRAY JOIN ds AS d WHERE d != live)`;

@@ -2,7 +2,6 @@ import {
   EVENT_TYPES,
   type EventType,
   type ExportRecord,
-  RECORD_KINDS,
   type RecordTable,
   type StoredRow,
   TABLE_FACTS,
@@ -43,7 +42,7 @@ const isAsked = (table: RecordTable): string => {
 const keysOf = (record: ExportRecord): NotedKey[] => {
   const { clientId, id, dateCreated } = record;
   const carried = { kind: CARRIED, clientId, id, date: dateCreated };
-  return record.type === RECORD_KINDS.conversation.type
+  return TABLES_OF[record.type].some((table) => TABLE_FACTS[table].keyDate === "date_updated")
     ? [carried, { ...carried, kind: UPDATED, date: record.dateUpdated }]
     : [carried];
 };

@@ -1,6 +1,12 @@
-import { RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
+import {
+  KIND_NAMES,
+  ownTableOf,
+  personsOf,
+  RECORD_KINDS,
+  type RecordKind,
+} from "@conversation-export/domain";
 import { emailFormSql } from "../../access/email-form-sql.ts";
-import { LANDED, OF_PERSON, OF_RUN, recordKind, RUN, SUBJECT, type Table, TABLES } from "./erasure-keys.ts";
+import { OF_PERSON, OF_RUN, recordKind, RUN, SUBJECT, type Table, TABLES } from "./erasure-keys.ts";
 
 /** What the run has under a condition: SELECT of the names, and of their limits for each request. */
 const namesOf = (condition: string, name = "id") => {
@@ -27,39 +33,43 @@ const insertNames = (kind: string, rows: string, names: Names): string =>
     GROUP BY r.client_id, r.id, n.request_id`;
 
 const CLIENTS = `client_id GLOBAL IN (SELECT client_id FROM ${OF_RUN})`;
-const END_USERS = `SELECT client_id, end_user_id AS id, date_created,
-  arrayJoin([concat('email:', ${emailFormSql("email")}), concat('end_user_id:', end_user_id)]) AS subject
-  FROM end_users WHERE ${CLIENTS}`;
+/** SELECT of what names persons in the own table of a kind. */
+const stored = (kind: RecordKind): string => {
+  const { name, id } = ownTableOf(kind);
+  const subjects = personsOf(kind).flatMap(([subject, columns]) =>
+    columns.map((column) => `concat('${subject}:', ${subject === "email" ? emailFormSql(column) : column})`),
+  );
+  return `SELECT client_id, ${id} AS id, date_created, arrayJoin(arrayDistinct([${subjects.join(", ")}])) AS subject
+  FROM ${name} WHERE ${CLIENTS}`;
+};
 const landed = (kind: RecordKind): string =>
   `SELECT client_id, record_id AS id, date_created, arrayJoin(subjects) AS subject
-    FROM landing WHERE type = '${kind}.exported' AND ${CLIENTS}`;
-const CONVERSATIONS = `SELECT client_id, conversation_id AS id, date_created,
-  arrayJoin([concat('chatter_id:', chatter_id), concat('end_user_id:', end_user_id)]) AS subject
-  FROM conversations WHERE ${CLIENTS}`;
-const MESSAGES = `SELECT client_id, message_id AS id, date_created,
-  arrayJoin(arrayMap(one -> concat('chatter_id:', one), arrayDistinct([chatter_id, sender, recipient]))) AS subject
-  FROM messages WHERE ${CLIENTS}`;
+    FROM landing WHERE type = '${RECORD_KINDS[kind].type}' AND ${CLIENTS}`;
+/** Kinds whose records name persons. */
+const NAMING = KIND_NAMES.filter((kind) => personsOf(kind).length > 0);
+/** What the id of a record names. */
+const nameOfId = (kind: RecordKind): string => RECORD_KINDS[kind].idNames ?? kind;
 
-const bySubject = (kind: string, ...sources: readonly string[]): string[] =>
-  sources.map((source) =>
+const bySubject = (kind: RecordKind): string[] =>
+  [stored(kind), landed(kind)].map((source) =>
     insertNames(
-      kind,
+      nameOfId(kind),
       `SELECT client_id, id, date_created, subject AS name FROM (${source}) WHERE ${isOneOf(PERSONS, "subject")}`,
       PERSONS,
     ),
   );
 
-/** All messages of the collected conversations, whoever wrote them. */
-const ofConversations = (table: string, id: string, only: string): string => {
+/** Records of the collected conversations, whomever they name. */
+const ofConversations = (kind: RecordKind, table: string, id: string, only: string): string => {
   const names = namesOf("kind = 'conversation'");
   const rows = `SELECT client_id, ${id} AS id, date_created, conversation_id AS name FROM ${table}
     WHERE ${only} AND ${CLIENTS} AND ${isOneOf(names, "conversation_id")}`;
-  return insertNames("message", rows, names);
+  return insertNames(kind, rows, names);
 };
 
 /** All rows of one table with a collected id, under every date. */
 const rowsOf = (table: string, { kind, id, date, only = "1" }: Table["records"][number]): string => {
-  const names = namesOf(`kind = '${kind === "end_user" ? "end_user_id" : kind}'`);
+  const names = namesOf(`kind = '${nameOfId(kind)}'`);
   const rows = `SELECT client_id, ${id} AS id, ${date} AS date_created, ${id} AS name FROM ${table}
     WHERE ${only} AND ${CLIENTS} AND ${isOneOf(names, id)}`;
   return `INSERT INTO erasure_keys (client_id, phase, kind, id, date_created, request_id)
@@ -69,28 +79,30 @@ const rowsOf = (table: string, { kind, id, date, only = "1" }: Table["records"][
 
 /** SQL for all identifiers in stored rows of the run's clients, including events and superseded versions. */
 export const STORED_SUBJECTS = `SELECT client_id, subject FROM (${[
-  END_USERS,
-  CONVERSATIONS,
-  MESSAGES,
-  ...LANDED.map(landed),
+  ...NAMING.map(stored),
+  ...NAMING.map(landed),
 ]
   .map((source) => `SELECT client_id, subject FROM (${source})`)
   .join(" UNION ALL ")}) GROUP BY client_id, subject`;
 
-// Steps in order; statements of one step are independent. First the ids of end users with an address of the
-// person, then the conversations and messages that name the person.
+// Steps in order; statements of one step are independent. First the ids of persons with an address of the
+// person, then the records that name the person.
 export const BY_SUBJECT: readonly (readonly string[])[] = [
-  bySubject("end_user_id", END_USERS, landed("end_user")),
-  [
-    ...bySubject("conversation", CONVERSATIONS, landed("conversation")),
-    ...bySubject("message", MESSAGES, landed("message")),
-  ],
+  NAMING.filter((kind) => RECORD_KINDS[kind].idNames !== null).flatMap(bySubject),
+  NAMING.filter((kind) => RECORD_KINDS[kind].idNames === null).flatMap(bySubject),
 ];
-/** Steps in order: messages of the collected conversations, then the keys of all rows. */
+/** Kinds whose records belong to a conversation. */
+const OF_CONVERSATION = KIND_NAMES.filter((kind) =>
+  RECORD_KINDS[kind].form.columns.some(({ name }) => name === "conversation_id"),
+);
+/** Steps in order: records of the collected conversations, then the keys of all rows. */
 export const BY_ID: readonly (readonly string[])[] = [
-  [
-    ofConversations("messages", "message_id", "1"),
-    ofConversations("landing", "record_id", `type = '${RECORD_KINDS.message.type}'`),
-  ],
+  OF_CONVERSATION.flatMap((kind) => {
+    const { name, id, type } = ownTableOf(kind);
+    return [
+      ofConversations(kind, name, id, "1"),
+      ofConversations(kind, "landing", "record_id", `type = '${type}'`),
+    ];
+  }),
   TABLES.flatMap(({ table, records }) => records.map((record) => rowsOf(table, record))),
 ];

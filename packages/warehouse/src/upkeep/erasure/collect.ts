@@ -1,4 +1,10 @@
-import { formatTimestampZ } from "@conversation-export/domain";
+import {
+  byList,
+  formatTimestampZ,
+  KIND_NAMES,
+  type ListName,
+  RECORD_KINDS,
+} from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { WITH_HIDDEN } from "../deletion.ts";
 import { BY_ID, BY_SUBJECT } from "./collect-statements.ts";
@@ -9,8 +15,8 @@ import {
   type ErasureSubject,
   IS_NAME,
   IS_OWN,
-  LANDED,
   MAX_KEYS,
+  OF_ID,
   OF_PERSON,
   ownRequest,
   parametersOf,
@@ -30,11 +36,8 @@ export type ErasureBeginning = {
   readonly again: number;
 };
 
-export type ErasureCounts = {
-  readonly conversations: number;
-  readonly messages: number;
-  readonly endUsers: number;
-};
+/** Records by list. */
+export type ErasureCounts = Readonly<Record<ListName, number>>;
 
 /** Finds everything that the requests of a run are about. */
 export type ErasureCollection = {
@@ -58,12 +61,12 @@ export type ErasureCollection = {
 };
 
 /** SQL for ids that readers leave out for the run. */
-const IDS = `erasure_keys WHERE phase = 'erased' AND kind IN ('conversation', 'message') AND ${RUN}`;
+const IDS = `erasure_keys WHERE phase = 'erased' AND ${OF_ID} AND ${RUN}`;
 /** SQL for those without a suppression that reaches up to their limit. */
 const UNSUPPRESSED = `(SELECT client_id, toString(kind) AS type, id,
     max(created_before) AS created_before, any(${REASON}) AS reason FROM ${IDS} GROUP BY client_id, type, id) AS f
   GLOBAL LEFT JOIN (SELECT client_id, toString(kind) AS type, value, max(created_before) AS before FROM suppressions
-    WHERE kind IN ('conversation', 'message') AND (client_id, value) GLOBAL IN (SELECT client_id, id FROM ${IDS})
+    WHERE ${OF_ID} AND (client_id, value) GLOBAL IN (SELECT client_id, id FROM ${IDS})
     GROUP BY client_id, type, value) AS k ON f.client_id = k.client_id AND f.type = k.type AND f.id = k.value
   WHERE k.before < f.created_before`;
 
@@ -76,8 +79,8 @@ const notBegun = (key: string): string => `({names:String} = 'found' OR ${key} G
 /** INSERT of suppressed ids to look at: those found by writers, or suppressed in the last day. */
 const LOOK_AT = `${INSERT_FOUND}
   SELECT client_id, 'found', toString(kind), value, max(created_before), {request:String}
-  FROM suppressions WHERE kind IN ('conversation', 'message') AND (client_id, kind, value) GLOBAL IN
-    (SELECT client_id, kind, value FROM suppressions WHERE kind IN ('conversation', 'message') AND ${DUE})
+  FROM suppressions WHERE ${OF_ID} AND (client_id, kind, value) GLOBAL IN
+    (SELECT client_id, kind, value FROM suppressions WHERE ${OF_ID} AND ${DUE})
   GROUP BY client_id, kind, value
   HAVING maxIf(added_at, ${DUE}) > maxIf(added_at, request_id = '${LOOKED_AT}')
     AND ${notBegun("(client_id, toString(kind), value, max(created_before))")}`;
@@ -148,21 +151,18 @@ export const createErasureCollection = ({ session }: { readonly session: Session
       }
     },
     count: async (run) => {
-      const kinds = LANDED.map(
-        (kind) => `toUInt32(uniqExactIf((client_id, id), kind = '${recordKind(kind)}')) AS ${kind}`,
+      const counts = KIND_NAMES.map(
+        (kind) =>
+          `toUInt32(uniqExactIf((client_id, id), kind = '${recordKind(kind)}')) AS ${RECORD_KINDS[kind].list}`,
       );
-      const [row] = await session.rows<Record<(typeof LANDED)[number], number>>(
+      const [row] = await session.rows<ErasureCounts>(
         "erasure.count_collected",
-        `SELECT ${kinds.join(", ")} FROM erasure_keys WHERE phase = {records:String} AND ${RUN}
+        `SELECT ${counts.join(", ")} FROM erasure_keys WHERE phase = {records:String} AND ${RUN}
           AND (client_id, request_id) GLOBAL NOT IN (SELECT client_id, request_id
             FROM data_subject_requests FINAL WHERE status = 'awaiting_approval')`,
         { parameters: parametersOf(run) },
       );
-      return {
-        conversations: row?.conversation ?? 0,
-        messages: row?.message ?? 0,
-        endUsers: row?.end_user ?? 0,
-      };
+      return byList((list) => row?.[list] ?? 0);
     },
     suppressIds: async (run) => {
       const parameters = parametersOf(run);

@@ -1,6 +1,14 @@
-import { type Micros, READABLE_FIRST, RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
+import {
+  DATED_KINDS,
+  type DatedKind,
+  KIND_NAMES,
+  type Micros,
+  READABLE_FIRST,
+  RECORD_KINDS,
+  type RecordKind,
+} from "@conversation-export/domain";
 import { CHANGES } from "../../tables/changes.ts";
-import { DATED_KINDS, type DatedKind, RECORD_DATES, recordNameSql } from "../../tables/record-dates.ts";
+import { RECORD_DATES, recordNameSql } from "../../tables/record-dates.ts";
 
 /**
  * An identifier of a person in the form of `subjectOf`; records created before `createdBefore` are to be
@@ -29,7 +37,6 @@ export type Table = {
   }[];
 };
 
-export const LANDED = Object.keys(RECORD_KINDS) as RecordKind[];
 /** In the order of deletion: first the rows that make a record readable, their dates and changes
  * behind them. */
 export const TABLES: readonly Table[] = [
@@ -49,7 +56,7 @@ export const TABLES: readonly Table[] = [
   },
   {
     table: CHANGES,
-    records: LANDED.map((kind) => ({
+    records: KIND_NAMES.map((kind) => ({
       kind,
       id: "id",
       date: "date_created",
@@ -58,7 +65,7 @@ export const TABLES: readonly Table[] = [
   },
   {
     table: "landing",
-    records: LANDED.map((kind) => ({
+    records: KIND_NAMES.map((kind) => ({
       kind,
       id: "record_id",
       date: "date_created",
@@ -106,10 +113,14 @@ export const IS_OWN = "position(request_id, '/') > 0";
 /** SQL: names a person, as `<kind>:<id>` in the form of `subjectOf`. */
 export const OF_PERSON = "kind IN ('chatter_id', 'end_user_id', 'email')";
 export const SUBJECT = "concat(kind, ':', id)";
+/** SQL: names a record, by its id. */
+export const OF_ID = `kind IN (${KIND_NAMES.filter((kind) => RECORD_KINDS[kind].idNames === null)
+  .map((kind) => `'${kind}'`)
+  .join(", ")})`;
 /** SQL: names what readers leave out. */
-export const IS_NAME = `(${OF_PERSON} OR kind IN ('conversation', 'message'))`;
+export const IS_NAME = `(${OF_PERSON} OR ${OF_ID})`;
 export const recordKind = (kind: RecordKind): string => `${kind} record`;
-export const IS_RECORD = `kind IN (${LANDED.map((kind) => `'${recordKind(kind)}'`).join()})`;
+export const IS_RECORD = `kind IN (${KIND_NAMES.map((kind) => `'${recordKind(kind)}'`).join()})`;
 
 /** SQL for what begins the sorting key of `landing`, so that a deletion reads only granules with its records. */
 const sortedBy = (table: string, id: string): string =>

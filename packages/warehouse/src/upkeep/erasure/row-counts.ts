@@ -1,3 +1,4 @@
+import { KIND_NAMES, ownTableOf } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { WITH_HIDDEN } from "../deletion.ts";
 import {
@@ -52,12 +53,12 @@ export const createErasureRowCounts = ({ session }: { readonly session: Session 
     await all(TABLES, (table) => session.command("erasure.count_rows", countOfRows(table), options));
   },
   storedRecords: async (clientId) => {
-    const count = (table: string, id: string): string =>
-      `(SELECT uniq(${id}) FROM ${table} WHERE client_id = {client:String})`;
+    const counts = KIND_NAMES.map(ownTableOf).map(
+      ({ name, id }) => `(SELECT uniq(${id}) FROM ${name} WHERE client_id = {client:String})`,
+    );
     const [row] = await session.rows<{ records: string }>(
       "erasure.stored_records",
-      `SELECT toString(${count("conversations", "conversation_id")} + ${count("messages", "message_id")}
-        + ${count("end_users", "end_user_id")}) AS records`,
+      `SELECT toString(${counts.join(" + ")}) AS records`,
       { parameters: { client: clientId } },
     );
     return Number(row?.records);

@@ -1,8 +1,37 @@
-import { escapeLineEnds } from "../event/json-text.ts";
-import { note } from "../event/noted-names.ts";
-import { type HandoffData, REASON_CODES } from "./schemas.ts";
+import { z } from "zod";
+import { escapeLineEnds } from "../json/json-text.ts";
+import { note } from "../record/noted-names.ts";
+import { identifier, identifierOrEmpty, instant, text } from "./field-schemas.ts";
 import { readInstant } from "../event/read-instant.ts";
 import { formatTimestamp, type Micros } from "../event/timestamp.ts";
+
+const REASON_CODES = [
+  "tool_failed",
+  "end_user_requested",
+  "out_of_scope",
+  "tool_unavailable",
+  "knowledge_unavailable",
+  "issue_unresolved",
+  "handoff_configured",
+  "other",
+  "system_failed",
+  "unclassified",
+] as const;
+
+/** An attempt to hand a conversation over; `reason_code` outside `REASON_CODES` is kept and counted. */
+export const handoffSchema = z.object({
+  name: text.describe("Name of the handoff"),
+  handoff_id: identifierOrEmpty
+    .nullish()
+    .describe("ID of the handoff: what distinguishes attempts; it need not match a configured one"),
+  id: identifier.describe("ID of the attempt; it stays the same in later exports"),
+  date_created: instant.describe("Time the handoff was invoked"),
+  outcome_status: text.describe("How the attempt ended, such as succeeded or failed"),
+  reason_code: text.describe(`What led to the handoff: ${REASON_CODES.join(", ")} or null`),
+  reasoning: text.describe("What speaks for the handoff, redacted as the client wishes"),
+});
+
+type HandoffData = z.infer<typeof handoffSchema>;
 
 export type TargetKind = "handoff_id" | "id";
 

@@ -11,7 +11,7 @@ import {
   typesByTopic,
 } from "./record-kinds.ts";
 
-const TOPICS = { conversations: "c", messages: "m", endUsers: "u" };
+const TOPICS = { conversations: "c", messages: "m", end_users: "u" };
 
 describe("the kinds of records", () => {
   it("name their types and lists in one order", () => {

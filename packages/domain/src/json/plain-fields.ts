@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { integerText } from "../event/json-text.ts";
+import { integerText } from "./json-text.ts";
 import {
   isNullAt,
   NOT_PLAIN,
@@ -15,8 +15,8 @@ import {
   plainString,
   plainValue,
   skipBlanks,
-} from "../event/plain-json.ts";
-import { FIELD_FORMS, IDS, MAX_ID_LENGTH } from "./schemas.ts";
+} from "./plain-json.ts";
+import { FIELD_FORMS, IDS, MAX_ID_LENGTH } from "../kinds/field-schemas.ts";
 
 /** As many as are counted of one record. */
 const MOST_UNKNOWN = 20;

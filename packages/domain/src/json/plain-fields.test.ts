@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { beginPass, NOT_PLAIN } from "../event/plain-json.ts";
+import { beginPass, NOT_PLAIN } from "./plain-json.ts";
 import { plainFields } from "./plain-fields.ts";
 
 const endOf = (schema: z.ZodObject, text: string): number => {

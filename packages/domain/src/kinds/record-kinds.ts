@@ -1,0 +1,107 @@
+import type { LegacyVersion } from "../record/legacy-view.ts";
+import { conversation } from "./conversation.ts";
+import { endUser } from "./end-user.ts";
+import { message } from "./message.ts";
+import type { OwnColumn, SubjectType } from "./record-form.ts";
+import type { TableColumns } from "./record-kind.ts";
+
+/** All kinds of records. No other module outside of tests names one that holds for all. */
+export const RECORD_KINDS = { conversation, message, end_user: endUser } as const;
+
+export type RecordKind = keyof typeof RECORD_KINDS;
+type KnownKind = (typeof RECORD_KINDS)[RecordKind];
+export type EventType = KnownKind["type"];
+export type RecordTable = KnownKind["tables"][number]["name"];
+export type ListName = KnownKind["list"];
+/** The topic of each list. */
+export type Topics = Readonly<Record<ListName, string>>;
+
+/** Kinds with a date in the key of their own table. */
+export type DatedKind = {
+  [Kind in RecordKind]: (typeof RECORD_KINDS)[Kind]["code"] extends null ? never : Kind;
+}[RecordKind];
+
+export type LegacyList = "conversations" | "messages";
+export const LEGACY_FIELDS: Readonly<Record<LegacyList, Readonly<Record<LegacyVersion, readonly string[]>>>> =
+  { conversations: conversation.legacy, messages: message.legacy };
+
+/** A table of records, with the kind that it belongs to. */
+export type RecordTableFacts = TableColumns & {
+  readonly name: RecordTable;
+  readonly kind: RecordKind;
+  readonly type: EventType;
+};
+
+export const KIND_NAMES = Object.keys(RECORD_KINDS) as RecordKind[];
+const KINDS: readonly KnownKind[] = Object.values(RECORD_KINDS);
+
+export const DATED_KINDS = KIND_NAMES.filter(
+  (kind): kind is DatedKind => RECORD_KINDS[kind].code !== null,
+);
+
+export const EVENT_TYPES = KINDS.map(({ type }) => type) as [EventType, ...EventType[]];
+export const LIST_NAMES: readonly ListName[] = KINDS.map(({ list }) => list);
+
+const tablesOf = (kind: RecordKind): RecordTableFacts[] => {
+  const { type, tables } = RECORD_KINDS[kind];
+  return tables.map((table) => ({ ...table, kind, type }));
+};
+
+/** Tables of records in the order of insertion. */
+export const RECORD_TABLES: readonly RecordTable[] = KIND_NAMES.flatMap(tablesOf).map(({ name }) => name);
+
+/** The same tables, those of each kind in the opposite order: the one that makes a record readable first. */
+export const READABLE_FIRST: readonly RecordTableFacts[] = KIND_NAMES.flatMap((kind) =>
+  tablesOf(kind).reverse(),
+);
+
+export const byRecordTable = <T>(valueOf: (table: RecordTableFacts) => T): Readonly<Record<RecordTable, T>> =>
+  Object.fromEntries(READABLE_FIRST.map((table) => [table.name, valueOf(table)])) as Record<RecordTable, T>;
+
+export const byList = <T>(valueOf: (list: ListName) => T): Readonly<Record<ListName, T>> =>
+  Object.fromEntries(LIST_NAMES.map((list) => [list, valueOf(list)])) as Record<ListName, T>;
+
+export const byEventType = <T>(valueOf: (kind: RecordKind) => T): Readonly<Record<EventType, T>> =>
+  Object.fromEntries(KIND_NAMES.map((kind) => [RECORD_KINDS[kind].type, valueOf(kind)])) as Record<
+    EventType,
+    T
+  >;
+
+export const TABLE_FACTS = byRecordTable((table) => table);
+export const KIND_OF: Readonly<Record<EventType, KnownKind>> = byEventType((kind) => RECORD_KINDS[kind]);
+
+/** Tables of each type of event in the order of insertion. */
+export const TABLES_OF = byEventType((kind) => tablesOf(kind).map(({ name }) => name));
+
+/** The table whose row makes a version of a record readable. */
+export const ownTableOf = (kind: RecordKind): RecordTableFacts => {
+  const table = tablesOf(kind).at(-1);
+  if (table === undefined) throw new TypeError(`${kind} has no table`);
+  return table;
+};
+export const OWN_TABLE_OF = byEventType(ownTableOf);
+
+/** Columns of its own table that name persons, by what they name. */
+export const personsOf = (kind: RecordKind): readonly (readonly [SubjectType, readonly string[]])[] => {
+  const { idNames, form } = RECORD_KINDS[kind];
+  const columns: readonly OwnColumn<never>[] = form.columns;
+  const named = [
+    ...(idNames === null ? [] : [[idNames, ownTableOf(kind).id] as const]),
+    ...columns.flatMap(({ name, person }) => (person === undefined ? [] : [[person, name] as const])),
+  ];
+  return [...Map.groupBy(named, ([subject]) => subject)].map(([subject, all]) => [
+    subject,
+    all.map(([, column]) => column),
+  ]);
+};
+
+/** The type of event that each topic carries, by the topic's name. */
+export const typesByTopic = (topics: Topics): ReadonlyMap<string, EventType> =>
+  new Map(KINDS.map(({ list, type }) => [topics[list], type]));
+
+/** The list that each topic fills, by the topic's name. */
+export const listsByTopic = (topics: Topics): ReadonlyMap<string, ListName> =>
+  new Map(KINDS.map(({ list }) => [topics[list], list]));
+
+export const topicsByType = (topics: Topics): Readonly<Record<EventType, string>> =>
+  byEventType((kind) => topics[RECORD_KINDS[kind].list]);
