@@ -7,7 +7,7 @@ import { busError, mayBeCreatedLater, mayPass, protocolErrorType } from "./kafka
 import { lagOf } from "./lag.ts";
 import type { PartitionOffset } from "./message.ts";
 import { toOffset } from "./records/offset.ts";
-import { isOfFormerTopic, stampOf } from "./topic-stamp.ts";
+import { isOfFormerTopic, stampOf } from "./topics/topic-stamp.ts";
 
 export type NewTopic = {
   topic: string;

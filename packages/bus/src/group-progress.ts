@@ -10,7 +10,7 @@ import {
 import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts";
 import { busError } from "./kafkajs/errors.ts";
 import { toOffset } from "./records/offset.ts";
-import { isOfFormerTopic } from "./topic-stamp.ts";
+import { isOfFormerTopic } from "./topics/topic-stamp.ts";
 
 /**
  * Progress of a group on one partition. `end` excludes messages not yet on all in-sync replicas; `committed`

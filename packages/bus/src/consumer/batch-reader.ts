@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import kafkajs, { type EachBatchPayload } from "kafkajs";
 import type { PassedBatch } from "../kafkajs/fetch-response.ts";
-import type { JoinGate } from "../kafkajs/join-gate.ts";
-import { rejoinError, type TopicGuard } from "../kafkajs/topic-guard.ts";
+import type { JoinGate } from "../topics/join-gate.ts";
+import { rejoinError, type TopicGuard } from "../topics/topic-guard.ts";
 import type { DamageCheck } from "../records/damage-check.ts";
 import { toOffset } from "../records/offset.ts";
 import { lastOffsetOf, readSlices } from "../records/record-slices.ts";

@@ -1,7 +1,7 @@
 import { type Logger, type Metrics, retry } from "@conversation-export/runtime";
 import type { OffsetsByTopicPartition } from "kafkajs";
 import { busError, mayPass, protocolErrorType } from "../kafkajs/errors.ts";
-import type { TopicGuard } from "../kafkajs/topic-guard.ts";
+import type { TopicGuard } from "../topics/topic-guard.ts";
 import type { PartitionOffset } from "../message.ts";
 import type { Consumer } from "./contract.ts";
 import { type Membership, mayCommit } from "./membership.ts";

@@ -3,7 +3,7 @@ import { toOffset } from "../records/offset.ts";
 import { METADATA_MAX_AGE_MS } from "./connection.ts";
 import type { FetchedPartition } from "./fetch-response.ts";
 import { privateOf } from "./internals.ts";
-import { askTopicIds } from "./topic-ids.ts";
+import { askTopicIds } from "../topics/topic-ids.ts";
 
 /** Times with a meaning of their own in `ListOffsets`. */
 export const LATEST = -1;

@@ -5,7 +5,7 @@ import {
   maxVersionOf,
   sendOwnRequest,
   TOPIC_ID_BYTES,
-} from "./own-request.ts";
+} from "../kafkajs/own-request.ts";
 
 /** Ids of topics by name, as hexadecimal text; null: the broker gives none, as before Kafka 2.8. */
 export type TopicIds = ReadonlyMap<string, string | null>;

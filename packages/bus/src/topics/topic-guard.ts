@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import kafkajs, { type Cluster } from "kafkajs";
-import { isOfFormerTopic, stampOf } from "../topic-stamp.ts";
-import type { OpenBroker } from "./cluster.ts";
+import { isOfFormerTopic, stampOf } from "./topic-stamp.ts";
+import type { OpenBroker } from "../kafkajs/cluster.ts";
 import { askTopicIds, type TopicIds } from "./topic-ids.ts";
 import { servesLogs, type TopicLog } from "./topic-logs.ts";
 

@@ -5,7 +5,7 @@ import {
   maxVersionOf,
   sendOwnRequest,
   TOPIC_ID_BYTES,
-} from "./own-request.ts";
+} from "../kafkajs/own-request.ts";
 import { askTopicIds } from "./topic-ids.ts";
 
 export type TopicLog = { readonly topic: string; readonly topicId: string; readonly partition: number };
