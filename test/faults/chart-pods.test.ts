@@ -285,7 +285,7 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
       countDeadLettersAfterReplay(),
       triggerSms(),
       ops("reconcile"),
-      ops("lag"),
+      ops("status", "--partitions"),
     ]);
     expect({ deadLetters, status }).toEqual({ deadLetters: 2, status: 200 });
   });

@@ -421,7 +421,7 @@ describe("dead-letters and lag", () => {
     const [shown, unknown, lag] = await Promise.all([
       ops("dead-letters", "show", "messages/0/0"),
       ops("dead-letters", "show", "messages/0/7"),
-      jsonOf("lag"),
+      jsonOf("status", "--partitions"),
     ]);
     expect(shown.stdout).toContain('{"_id":"m1"}');
     expect(unknown.stderr).toContain("there is no dead letter messages/0/7");
@@ -431,7 +431,7 @@ describe("dead-letters and lag", () => {
   });
 
   it("say it when Redis stops, and when a topic is not there", async () => {
-    const missing = await start(["lag"], { TOPIC_MESSAGES: "chat.messages" }).ended;
+    const missing = await start(["status", "--partitions"], { TOPIC_MESSAGES: "chat.messages" }).ended;
     expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining("topics create") });
     await workers?.stop();
     workers = undefined;

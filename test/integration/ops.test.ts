@@ -515,7 +515,7 @@ describe("the command itself", () => {
       "topics",
       "keys",
       "doctor",
-      "lag",
+      "status",
       "jobs",
       "backfill",
       "erase",

@@ -63,12 +63,6 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly CommandSet[]>> = {
     },
     {
       descriptions: {
-        lag: "show how far ingest lags behind the bus, and up to when lists are complete",
-      },
-      load: async () => (await import("./commands/lag-command.ts")).addLagCommand,
-    },
-    {
-      descriptions: {
         windows: "list the upload windows: rows uploaded, and which are closed, compacted or backfilled",
       },
       load: async () => (await import("./commands/windows-command.ts")).addWindowsCommand,

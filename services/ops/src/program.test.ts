@@ -83,7 +83,7 @@ describe("wrong usage", () => {
     ["campaigns list more", "too many arguments"],
     ["campaigns delete a", "--client"],
     ["doctor now", "too many arguments"],
-    ["lag --group x", "unknown option"],
+    ["status --group x", "unknown option"],
     ["status --every 0", "whole number from 1"],
     ["status now", "too many arguments"],
     ["windows --since yesterday", "a day (2026-11-01)"],
@@ -170,7 +170,7 @@ const COMMANDS = [
   ["campaigns list", "CLICKHOUSE_URL"],
   ["campaigns delete a --client b", "CLICKHOUSE_URL"],
   ["windows", "CLICKHOUSE_URL"],
-  ["lag", "CLICKHOUSE_URL"],
+  ["status --partitions", "CLICKHOUSE_URL"],
   ["jobs list", "REDIS_URL"],
   ["jobs show a", "REDIS_URL"],
   ["jobs follow a", "REDIS_URL"],
@@ -210,7 +210,6 @@ const READING = [
   "jobs list",
   "jobs show",
   "keys list",
-  "lag",
   "schemas",
   "status",
   "windows",
@@ -344,7 +343,7 @@ describe("variables that are missing", () => {
 
   it.each([
     ["erase --client a --email x@example.com --yes", "CURSOR_SECRET"],
-    ["lag", "KAFKA_BROKERS"],
+    ["status --partitions", "KAFKA_BROKERS"],
     ["erase --client a --email x@example.com --yes", "REDIS_URL"],
   ])("%s needs %s too", async (line, name) => {
     expect(await run(line.split(" "), { ...AWAY, [name]: "" })).toMatchObject({

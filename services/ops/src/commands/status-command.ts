@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { readTopics } from "../config.ts";
 import type { ExitCode } from "../explain/exit-code.ts";
 import { EXIT } from "../explain/exit-code.ts";
 import { renderJson } from "../output/print.ts";
 import { look } from "../status/look.ts";
+import { showPartitions } from "../status/partitions.ts";
 import { renderStatus, statusFields } from "../status/render-status.ts";
 import { exitCodeOfStatus, type Status } from "../status/status.ts";
 import {
@@ -25,6 +26,12 @@ const keepOpen = ({ warehouse }: StatusConnections): (() => void) => {
   }, KEEP_EVERY_MS);
   return () => clearInterval(timer);
 };
+
+type StatusOptions = {
+  readonly watch?: true;
+  readonly every: number;
+  readonly partitions?: true;
+} & JsonOption;
 
 /** Adds the command `status`. */
 export const addStatusCommand = (
@@ -58,6 +65,7 @@ export const addStatusCommand = (
     .command("status")
     .option("--watch", "look again and again until Ctrl-C, with the same connections")
     .option("--every <seconds>", "how long to wait between two looks of --watch", wholeNumber(1, 3600), 5)
+    .addOption(new Option("--partitions", "only how far ingest is in each partition").conflicts("watch"))
     .option("--json", "print JSON; with --watch one line a look")
     .addHelpText(
       "after",
@@ -65,15 +73,21 @@ export const addStatusCommand = (
 A line that begins with ! is what an alert fires on when it stays, with the page that says what to do. A line that
 begins with ? names parts that could not be asked, and why; the others are shown all the same.
 
+Of --partitions: START and END are the first and the next offset of a partition, COMMITTED the offset up to which
+ingest has stored it, LAG the messages between COMMITTED and END; a dash means unknown. Everything that reached the
+bus before the WATERMARK is readable.
+
 Exit code: 0 all was asked; 1, 2 or 3 some part was not: refused, a wrong variable, a server does not answer. With
 --watch that of the last look. Marks do not change it.
 
 Examples:
   export-ops status
   export-ops status --json
+  export-ops status --partitions
   export-ops status --watch --every 10`,
     )
-    .action(async (options: { readonly watch?: true; readonly every: number } & JsonOption) => {
+    .action(async (options: StatusOptions) => {
+      if (options.partitions === true) return showPartitions(deps, options.json === true);
       const topics = readTopics(env);
       const connections = createStatusConnections(env, () => now().getTime());
       const show = (status: Status): void => {

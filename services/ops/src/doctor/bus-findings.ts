@@ -62,7 +62,7 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
       : [],
   );
   const lag = lags.reduce((sum, one) => sum + (one.lag ?? 0), 0);
-  return [...lost, ok(name, `${lag} messages behind: \`export-ops lag\` shows more`)];
+  return [...lost, ok(name, `${lag} messages behind: \`export-ops status --partitions\` shows more`)];
 };
 
 /** Whether ingest runs. @param members of its consumer group */

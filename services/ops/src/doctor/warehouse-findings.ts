@@ -212,7 +212,11 @@ const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
   if (ages.length === 0) return warning("watermarks", "there are none", "start ingest, which sets them");
   const text = ages.map(([list, age]) => `${list} ${Math.max(0, Math.round(age / 1000))} s old`).join(", ");
   return ages.some(([, age]) => age > OLD_WATERMARK_MS)
-    ? problem("watermarks", text, "ingest is stopped or lags: see its log and `export-ops lag`")
+    ? problem(
+        "watermarks",
+        text,
+        "ingest is stopped or lags: see its log and `export-ops status --partitions`",
+      )
     : ok("watermarks", text);
 };
 
