@@ -21,8 +21,8 @@ COLUMNS = {
         "double": "agent_handle_time bot_handle_time",
         "bool": "is_engaged is_escalated is_test_user",
         "timestamp": "date_created date_updated record_last_updated",
-        "json": """agent_id agent_name classifications csat metavariables used_coaching used_articles handoffs
-            used_playbooks used_mcp variables""",
+        "json": """agent_id agent_name classifications csat metavariables used_coaching used_articles handoffs used_playbooks
+            used_mcp variables""",
     },
     "messages": {
         "text": "answer_id answer_title chatter_id conversation_id recipient sender in_response_to",
@@ -31,7 +31,10 @@ COLUMNS = {
         "timestamp": "date_created record_last_updated",
         "json": "message_data",
     },
-    "end_users": {"timestamp": "created_at updated_at", "json": "profile"},
+    "end_users": {
+        "timestamp": "created_at updated_at",
+        "json": "profile",
+    },
 }
 
 
