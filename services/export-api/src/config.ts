@@ -1,4 +1,10 @@
-import { LINK_BOUNDS, MAX_NAMES, parseRateWindows, type RateWindow } from "@conversation-export/domain";
+import {
+  byList,
+  LINK_BOUNDS,
+  MAX_NAMES,
+  parseRateWindows,
+  type RateWindow,
+} from "@conversation-export/domain";
 import {
   ConfigError,
   count,
@@ -108,9 +114,7 @@ const SETTINGS = {
   linkBounds: variable("LINK_BOUNDS", z.enum(LINK_BOUNDS).default("same")),
   legacy: readLegacyDates,
   rateLimits: {
-    conversations: rateLimits("CONVERSATIONS"),
-    messages: rateLimits("MESSAGES"),
-    end_users: rateLimits("END_USERS"),
+    ...byList((list) => rateLimits(list.toUpperCase())),
     data_subject_request: variable("RATE_LIMITS_DATA_SUBJECT_REQUEST", rateWindows.prefault(REQUEST_WINDOWS)),
     data_subject_request_status: rateLimits("DATA_SUBJECT_REQUEST_STATUS"),
     sms_trigger: variable("RATE_LIMITS_SMS_TRIGGER", rateWindows.prefault(TRIGGER_WINDOWS)),

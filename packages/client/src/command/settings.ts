@@ -8,7 +8,7 @@ import { behindLinks, localPath } from "./local-path.ts";
 import { type Coding, CODINGS } from "./targets/coding.ts";
 import { type TargetPlace, targetPlace } from "./targets/target-place.ts";
 
-export const LISTS = ["conversations", "messages", "end_users"] as const satisfies readonly ListName[];
+export const LISTS = Object.keys(FIELDS) as readonly ListName[];
 const COMMANDS = ["pull", "verify", "compact"] as const;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
