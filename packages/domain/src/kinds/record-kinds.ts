@@ -35,9 +35,7 @@ export type RecordTableFacts = TableColumns & {
 export const KIND_NAMES = Object.keys(RECORD_KINDS) as RecordKind[];
 const KINDS: readonly KnownKind[] = Object.values(RECORD_KINDS);
 
-export const DATED_KINDS = KIND_NAMES.filter(
-  (kind): kind is DatedKind => RECORD_KINDS[kind].code !== null,
-);
+export const DATED_KINDS = KIND_NAMES.filter((kind): kind is DatedKind => RECORD_KINDS[kind].code !== null);
 
 export const EVENT_TYPES = KINDS.map(({ type }) => type) as [EventType, ...EventType[]];
 export const LIST_NAMES: readonly ListName[] = KINDS.map(({ list }) => list);

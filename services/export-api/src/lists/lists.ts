@@ -1,33 +1,20 @@
-import { type ListName, RECORD_KINDS } from "@conversation-export/domain";
-import * as examples from "../openapi/examples.ts";
+import { byList, KIND_NAMES, type ListName, RECORD_KINDS } from "@conversation-export/domain";
+import { RECORDS } from "../openapi/record-examples.ts";
+
+const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
+const OF_KINDS = KIND_NAMES.map((kind) => {
+  const { list, scope, form, public: record } = RECORD_KINDS[kind];
+  const noun = list.split("_").map(capitalised).join("");
+  return { list, kind, scope, noun, id: form.id.name, record, example: RECORDS[kind] };
+});
 
 /** What the operations of a list have in common, whatever their envelopes and formats. */
-export const LISTS = {
-  conversations: {
-    kind: "conversation",
-    scope: "export",
-    noun: "Conversations",
-    id: "_id",
-    record: RECORD_KINDS.conversation.public,
-    example: examples.CONVERSATION,
-  },
-  messages: {
-    kind: "message",
-    scope: "export",
-    noun: "Messages",
-    id: "_id",
-    record: RECORD_KINDS.message.public,
-    example: examples.MESSAGE,
-  },
-  end_users: {
-    kind: "end_user",
-    scope: "end_users",
-    noun: "EndUsers",
-    id: "end_user_id",
-    record: RECORD_KINDS.end_user.public,
-    example: examples.END_USER,
-  },
-} as const satisfies Record<ListName, object>;
+export const LISTS = byList((list) => {
+  const found = OF_KINDS.find((one) => one.list === list);
+  if (found === undefined) throw new TypeError(`no kind fills ${list}`);
+  return found;
+});
 
 /** The lists that are read by windows of dates. */
 export const WINDOW_LISTS = ["conversations", "messages"] as const satisfies readonly ListName[];

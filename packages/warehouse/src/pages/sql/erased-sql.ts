@@ -31,7 +31,9 @@ export type LookedAt = { readonly table: string; readonly where: string };
 
 /** SQL for the names by which rows of a kind may be erased: an array of kind and value. */
 export const erasedNames = (kind: RecordKind): string =>
-  `[${namedBy(kind).flatMap(([name, ...columns]) => columns.map((column) => `('${name}', ${column})`)).join(", ")}]`;
+  `[${namedBy(kind)
+    .flatMap(([name, ...columns]) => columns.map((column) => `('${name}', ${column})`))
+    .join(", ")}]`;
 
 /** The instants before which rows with one of the values in these columns are erased, in µs; 0: they are not. */
 const erasedBefore = (kind: string, columns: readonly string[], rows: LookedAt | null): string[] => {
