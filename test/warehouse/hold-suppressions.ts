@@ -32,7 +32,7 @@ const suppressed = await gate.wouldSuppress(children);
 const gauges = Object.fromEntries(
   (await metrics.text())
     .split("\n")
-    .filter((line) => line.startsWith("suppression"))
+    .filter((line) => line.startsWith("conversation_export_suppression"))
     .map((line) => [line.split("{")[0], Number(line.split(" ").at(-1))]),
 );
 const grown = peak() - peakBefore;
