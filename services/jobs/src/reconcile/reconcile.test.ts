@@ -1,7 +1,7 @@
 import type { BusMessage, BusRange, DeadLetter } from "@conversation-export/bus";
 import { deadLetterOf, type ExportRecord } from "@conversation-export/domain";
 import { type JobContext, type ReconcileData, reconcileJob } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { createLogger, type Logger } from "@conversation-export/runtime";
 import type { ClientRow, ReconciledUntil } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { createReconcile, type ReconcileState } from "./reconcile.ts";
@@ -61,6 +61,8 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     until: null as ReconciledUntil | null,
     state: undefined as ReconcileState | undefined,
     savesLeft: Number.POSITIVE_INFINITY,
+    /** Lines of the log with the level `error`. */
+    logged: [] as unknown[],
   };
   const reconcile = createReconcile({
     topics: new Map([["messages", "message.exported"]]),
@@ -136,7 +138,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       data: reconcileJob.data.parse(data),
       attempt: world.attempt,
       signal: new AbortController().signal,
-      log,
+      log: { ...log, warn: () => {}, error: (line: unknown) => void world.logged.push(line) } as Logger,
       state: world.state,
       save: (next) => {
         if (world.savesLeft <= 0) return Promise.reject(new Error("killed"));
@@ -206,6 +208,25 @@ it("fails with the places of what is missing, and finds the same when it is trie
   await expect(run()).rejects.toMatchObject(failure);
   world.unreadable = new Set();
   expect(readableOf(await run())).toBe(3);
+});
+
+it("names five places in its reason, each with the table that lacks it, and logs a hundred of each hour", async () => {
+  const names = (hour: number) => Array.from({ length: 105 }, (_, at) => `m${hour}-${at}`);
+  const { run, world } = setup(
+    [1, 0].flatMap((back) => names(back).map((id) => message(id, LAST - back * HOUR))),
+  );
+  world.unreadable = new Set([1, 0].flatMap(names));
+  const places = [0, 1, 2, 3, 4].map((offset) => `messages/0/${offset} (acme, messages)`).join(", ");
+  const failure: unknown = await run({ from: iso(LAST - HOUR), to: iso(LAST + HOUR) }).catch(
+    (error: unknown) => error,
+  );
+  expect(failure).toMatchObject({ code: "records_missing" });
+  const { message: reason } = failure as Error;
+  expect(reason).toMatch(/^210 exports /);
+  expect(reason.endsWith(`such as ${places}`)).toBe(true);
+  const hundred = (from: number) =>
+    Array.from({ length: 100 }, (_, at) => ({ topic: "messages", offset: from + at, table: "messages" }));
+  expect(world.logged).toMatchObject([...hundred(0), ...hundred(105)]);
 });
 
 it("fails when what was erased is readable, for good when no erasure can be going on any more", async () => {
@@ -331,9 +352,36 @@ it("compares nothing by the clock when no hour is over since the last time", asy
   expect(await run()).toMatchObject({ from: iso(LAST + HOUR), to: iso(LAST + HOUR), hours: [], missing: 0 });
 });
 
-it("compares one client alone when it is asked to", async () => {
-  const { run, world } = setup([message("a", LAST), message("b", LAST, "globex")]);
-  world.unreadable = new Set(["a"]);
-  expect(readableOf(await run({ clientId: "globex" }))).toBe(1);
+it.each<[string, Partial<ReconcileData>, number]>([
+  ["one client", { clientId: "globex" }, LAST],
+  ["what was before an instant", { to: iso(LAST) }, LAST - HOUR],
+])("compares one hour when it is asked for %s only", async (_, asked, hour) => {
+  const { run, world } = setup(
+    [2, 1, 0].flatMap((back) => [
+      message(`a${back}`, LAST - back * HOUR),
+      message(`b${back}`, LAST - back * HOUR, "globex"),
+    ]),
+  );
+  world.unreadable = new Set(asked.clientId === undefined ? [] : ["a0"]);
+  const result = await run(asked);
+  expect(result).toMatchObject({ from: iso(hour), to: iso(hour + HOUR) });
+  expect(readableOf(result)).toBe(asked.clientId === undefined ? 2 : 1);
   expect(world.until).toBeNull();
+});
+
+it("continues by the clock where the last run ended, up to a week back", async () => {
+  const { run, world } = setup([message("x", LAST - 7 * 24 * HOUR), message("y", LAST)]);
+  const week = 7 * 24 * HOUR;
+  for (const [until, from] of [
+    [LAST + HOUR - week, LAST + HOUR - week],
+    [LAST - week, LAST + HOUR - week],
+    [LAST - 10 * week, LAST + HOUR - week],
+    [LAST - HOUR, LAST - HOUR],
+  ] as const) {
+    world.until = { until, offsets: [{ ...COMPARED, offset: 0 }] };
+    world.state = undefined;
+    const result = await run();
+    expect(result).toMatchObject({ from: iso(from), to: iso(LAST + HOUR) });
+    expect(result.hours).toHaveLength((LAST + HOUR - from) / HOUR);
+  }
 });
