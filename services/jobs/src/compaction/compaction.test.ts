@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { createCompaction } from "./compaction.ts";
 
 const HOUR = 3_600_000_000;
+const MINUTE = HOUR / 60;
 const MILLION = 1_000_000;
 
 let ledger: UploadWindow[] = [];
@@ -167,14 +168,22 @@ describe("many windows", () => {
     expect(done()).toEqual([...shares("10,11"), ...shares("12,13")]);
   });
 
-  it("are left to the next run when time is over, but for those asked for", async () => {
+  it("are left to the next run when ten minutes are over, oldest first", async () => {
+    ledger = [10, 11, 12, 13].map((hour) => line(hour, { rows: MILLION }));
+    onRemove = () => (now += 10 * MINUTE);
+    expect(await run()).toMatchObject({ windows: 1, waitingWindows: 3 });
+    onRemove = () => (now += 10 * MINUTE - 1);
+    expect(await run()).toMatchObject({ windows: 2, waitingWindows: 1 });
+    expect(done()).toEqual(["remove 10 0/1", "remove 11 0/1", "remove 12 0/1"]);
+  });
+
+  it.each<[string, Partial<CompactData>]>([
+    ["by a range", { range: { from: "1970-01-01T00:00:00Z", to: "1970-01-02T00:00:00Z" } }],
+    ["by force", { force: true }],
+  ])("are compacted to the end when they are asked for %s", async (_, asked) => {
     ledger = [10, 11, 12].map((hour) => line(hour, { rows: MILLION }));
     onRemove = () => (now += HOUR);
-    expect(await run()).toMatchObject({ windows: 1, waitingWindows: 2 });
-    expect(await run()).toMatchObject({ windows: 1, waitingWindows: 1 });
-    expect(done()).toEqual(["remove 10 0/1", "remove 11 0/1"]);
-    const all = { from: "1970-01-01T00:00:00Z", to: "1970-01-02T00:00:00Z" };
-    expect(await run({ range: all, force: true })).toMatchObject({ windows: 3, waitingWindows: 0 });
+    expect(await run(asked)).toMatchObject({ windows: 3, waitingWindows: 0 });
   });
 
   it("are those that lie in the range", async () => {
