@@ -159,3 +159,16 @@ it("puts small files together and leaves large ones alone", () => {
   ]);
   expect(sizes(range(0, 250)).map((group) => group.length)).toEqual([100, 100, 50]);
 });
+
+it("takes 100,000 files at most", async () => {
+  const files = (count: number) =>
+    Array.from({ length: count }, (_, at) => ({ location: `/f/${at}.json`, size: 1, tag: "1" }));
+  const partsOf = (count: number) =>
+    createFileSource({
+      location: "/f",
+      store: { list: () => Promise.resolve(files(count)), open: () => expect.unreachable("opens no file") },
+      now: () => 9,
+    }).parts(null, signal);
+  expect((await partsOf(100_000)).length).toBe(1_000);
+  await expect(partsOf(100_001)).rejects.toMatchObject({ code: "source_unreadable", retryable: false });
+});
