@@ -10,19 +10,30 @@ import { expect, it } from "vitest";
 import { emptyCounts } from "./backfill-counts.ts";
 import { createBackfill } from "./backfill.ts";
 import type { LandingBackfill } from "./landing-backfill.ts";
+import type { SourceEvent } from "../sources/event-source.ts";
 
 const unused = (): never => {
   throw new Error("not asked for");
 };
 
-/** A backfill of which nothing but its locks and its note in the ledger is looked at. */
+const EVENT = { type: "message.exported", message: {} } as unknown as SourceEvent;
+const countsOf = (read: number): BackfillCounts => {
+  const counts = emptyCounts();
+  counts.events.read = read;
+  return counts;
+};
+
+/** A backfill that writes down what it calls. */
 const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"]>> = null) => {
   const calls: string[] = [];
   let held = "";
   const backfill = createBackfill({
     fromLanding: {
       split: unused,
-      runPart: unused,
+      runPart: async () => {
+        calls.push("run part");
+        return countsOf(100);
+      },
       uncovered: () => Promise.resolve(uncovered),
       forget: async () => void calls.push("forget"),
       sweep: unused,
@@ -49,10 +60,26 @@ const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"
         }
       },
     },
-    sourceOf: unused,
-    events: { add: unused },
-    connected: unused,
-    throttle: { untilLagIs: () => Promise.resolve(), pace: () => Promise.resolve() },
+    sourceOf: () => ({
+      parts: unused,
+      async *read() {
+        for (const size of [30, 20]) {
+          calls.push("read batch");
+          yield { events: Array.from({ length: size }, (): SourceEvent => EVENT), problems: [] };
+        }
+      },
+    }),
+    events: {
+      add: async ({ events }) => {
+        calls.push("add batch");
+        return countsOf(events.length);
+      },
+    },
+    connected: async () => {},
+    throttle: {
+      untilLagIs: async (maxLag) => void calls.push(`wait for a lag of ${maxLag}`),
+      pace: async (events, _, rate) => void calls.push(`${events} events at ${rate}`),
+    },
     now: () => 7,
   });
   const contextOf = <D>(data: D): JobContext<D, BackfillCounts> => ({
@@ -116,4 +143,30 @@ it("ends the run of its parts once and adds up what that deleted", async () => {
   const context = { ...contextOf({ ...WHOLE, clientId: "acme" }), state: done };
   expect((await backfill.finish(context, [result, result])).rows.deleted.messages).toBe(2);
   expect(calls.slice(3)).toEqual(["forget"]);
+});
+
+it("begins no part, and adds no batch of another source, before ingest has caught up, and keeps its rate", async () => {
+  const limits = { maxLag: 70, rowsPerSecond: 200 };
+  const landing = startBackfill();
+  const part = {
+    kind: "landing",
+    run: "backfill job/1",
+    coverage: null,
+    settledUntil: 0,
+    readAt: 0,
+    from: "0",
+    to: "1",
+  } as const;
+  await landing.backfill.runPart(landing.contextOf({ job: { ...WHOLE, ...limits }, part }));
+  expect(landing.calls).toEqual(["wait for a lag of 70", "run part", "100 events at 200"]);
+  const kafka = startBackfill();
+  const job: BackfillData = { ...WHOLE, ...limits, source: { kind: "kafka" } };
+  await kafka.backfill.runPart(kafka.contextOf({ job, part: { kind: "files", files: [] } }));
+  const batch = (size: number) => [
+    "read batch",
+    "wait for a lag of 70",
+    "add batch",
+    `${size} events at 200`,
+  ];
+  expect(kafka.calls).toEqual([...batch(30), ...batch(20)]);
 });
