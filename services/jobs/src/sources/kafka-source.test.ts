@@ -41,6 +41,8 @@ const read = async (
   );
   const source = createKafkaSource({
     reader: {
+      start: async () => {},
+      stop: async () => {},
       topicId: async () => "one",
       bounds: async (topic) =>
         topic === "messages" ? [{ partition: 0, start: gone, end: messages.length }] : [],
