@@ -102,3 +102,19 @@ describe("docs/configuration.md", () => {
     }
   });
 });
+
+describe("docs/jobs.md", () => {
+  it("names the interval of each job with a schedule as docs/configuration.md does", () => {
+    const page = readFileSync(join(ROOT, "docs/jobs.md"), "utf8");
+    const seconds: Readonly<Record<string, number>> = { minute: 60, hour: 3_600, week: 604_800 };
+    const told = [
+      ...page.matchAll(/^\| \[(\w+)\]\(#\S+\) \| [^|]*\bevery (\d+)? ?(minute|hour|week)s? \|/gm),
+    ].map(([, job = "", count = "1", unit = ""]) => [
+      `${job.toUpperCase()}_INTERVAL_SECONDS`,
+      String(Number(count) * (seconds[unit] ?? 0)),
+    ]);
+    const rows = documented.get("jobs") ?? [];
+    const wanted = rows.filter(({ name }) => /^[A-Z]+_INTERVAL_SECONDS$/.test(name));
+    expect(told.toSorted()).toEqual(wanted.map(({ name, fallback }) => [name, fallback]).toSorted());
+  });
+});

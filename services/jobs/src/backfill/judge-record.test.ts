@@ -107,7 +107,7 @@ it("takes a rejected event for absent, and says which it is", async () => {
   expect(plan.remove.map(({ row }) => row.version)).toEqual([versionNumber(rejected.version)]);
   expect(counts.events).toMatchObject({ read: 2, rejected: 1 });
   expect(counts.problems).toMatchObject([{ place: "messages/0/2" }]);
-  // The record is gone when nothing else tells of it.
+  // Without another event the record goes.
   expect((await judge([bad], rowsOf(rejected, SINCE))).plan.remove).toHaveLength(1);
 });
 
