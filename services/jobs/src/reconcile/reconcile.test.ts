@@ -197,6 +197,19 @@ it("tells apart why something is not readable", async () => {
   expect(world.asked).toEqual(["dead-letter", "fine"]);
 });
 
+it("counts what a shorter retention has erased as missing, once the retention is longer", async () => {
+  const { run, world } = setup([message("erased", LAST, "acme", LAST - 40 * 24 * HOUR)]);
+  world.unreadable = new Set(["erased"]);
+  world.clients = [{ clientId: "acme", retentionDays: 30 }];
+  expect((await run()).hours).toMatchObject([{ clients: [{ expired: 1, missing: 0 }] }]);
+  for (const retentionDays of [60, null]) {
+    world.clients = [{ clientId: "acme", retentionDays }];
+    world.state = undefined;
+    world.until = null;
+    await expect(run()).rejects.toMatchObject({ code: "records_missing" });
+  }
+});
+
 it("fails with the places of what is missing, and finds the same when it is tried again", async () => {
   const { run, world } = setup([message("x", LAST), message("lost", LAST), message("y", LAST)]);
   world.unreadable = new Set(["lost"]);
