@@ -8,7 +8,7 @@ import {
   type Micros,
   processEvent,
 } from "@conversation-export/domain";
-import { createLogger } from "@conversation-export/runtime";
+import { createLogger, ServiceError } from "@conversation-export/runtime";
 import {
   backfillJob,
   type BackfillCounts,
@@ -89,7 +89,7 @@ afterEach(async () => {
   expect(await warehouse.sql(ROWS_WITHOUT_DATE)).toBe("");
 });
 
-const deliver = (salt: string, conversations: number): Event[] => {
+const deliver = (salt: string, conversations: number, nonstandardShare = 0.3): Event[] => {
   const sample = createSample({
     seed: `${seed} ${salt}`,
     conversations,
@@ -97,7 +97,7 @@ const deliver = (salt: string, conversations: number): Event[] => {
     exportsPerConversation: 2.5,
     clients: CLIENTS,
     endUsers: 30,
-    nonstandardShare: 0.3,
+    nonstandardShare,
     lateShare: 0.2,
     duplicateShare: 0.1,
     poisonShare: 0,
@@ -367,6 +367,72 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(await shown()).toEqual(right);
 });
 
+const isoOf = (instant: Micros): string => `${formatTimestamp(instant).replace(/\+.*$/, "")}Z`;
+
+test.each([
+  "upload",
+  "event",
+  "offsets",
+] as const)("a window by %s repairs each record with an event in it, from all its events, and no other record", async (by) => {
+  const random = createRandom(41);
+  // Of nonstandard times ClickHouse cannot read all; their events are taken as well.
+  const events = deliver(`window by ${by}`, bySize(60, 1_000), by === "event" ? 0 : 0.3);
+  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  const [early, late] = [now() - HOUR, now()];
+  const times = taken.map(({ record }) => record.version.exportedAt).sort((a, b) => a - b);
+  const bounds = [times[times.length >> 1] ?? 0, times[(times.length * 5) >> 3] ?? 0] as const;
+  const offsets = [10, 30] as const;
+  const isIn = new Set(
+    taken.filter(({ delivered: { topic, offset }, record: { version } }) => {
+      if (by === "upload") return random.chance(0.15);
+      if (by === "event") return version.exportedAt >= bounds[0] && version.exportedAt < bounds[1];
+      return topic === TOPICS.message && offset >= offsets[0] && offset < offsets[1];
+    }),
+  );
+  const nameOf = ({ type, clientId, id }: ExportRecord): string => `${type} ${clientId} ${id}`;
+  const inWindow = new Set([...isIn].map(({ record }) => nameOf(record)));
+  expect(inWindow.size).toBeGreaterThan(5);
+  const harmed = shuffled(random, taken).map((one) => {
+    const bug = random.pick(BUGS);
+    return { one, written: { ...one, record: random.chance(0.4) ? bug(one.record) : one.record } };
+  });
+  const written = (isLate: boolean): Taken[] =>
+    harmed.filter(({ one }) => (by === "upload" && isIn.has(one)) === isLate).map((each) => each.written);
+  await write(written(false), early);
+  await write(written(true), late);
+
+  /** The lists in two: records with an event in the window, and the others. */
+  const apart = (lists: Record<string, unknown>) =>
+    [true, false].map((wanted) =>
+      Object.entries(lists).flatMap(([name, list]) =>
+        !Array.isArray(list)
+          ? []
+          : (list as string[])
+              .filter((text) => {
+                const [client = "", order = ""] = name.split(" ");
+                const type = order.startsWith("message") ? TYPES.message : TYPES.conversation;
+                const { _id } = JSON.parse(text) as { _id: string };
+                return inWindow.has(`${type} ${client} ${_id}`) === wanted;
+              })
+              .map((text) => `${name} ${text}`),
+      ),
+    );
+  const [, othersBefore] = apart(await shown());
+  const window: BackfillData["window"] =
+    by === "offsets"
+      ? { by, topic: TOPICS.message, ranges: [{ partition: 0, from: offsets[0], to: offsets[1] }] }
+      : by === "event"
+        ? { by, from: isoOf(bounds[0]), to: isoOf(bounds[1]) }
+        : { by, from: isoOf(late), to: isoOf(late + HOUR) };
+  const done = await correctWith()({ ...EVERYTHING, window });
+  expect(done.records.examined).toBe(inWindow.size);
+  const [windowAfter, othersAfter] = apart(await shown());
+  const [windowWanted = []] = apart(expected(fold(events.map(({ delivered }) => delivered))));
+  expect(windowWanted.length).toBeGreaterThan(5);
+  expect(windowAfter).toEqual(windowWanted);
+  expect(othersAfter).toEqual(othersBefore);
+});
+
 /** Live records without an entry in changes, of which there must be none. */
 const WITHOUT_ENTRY = [
   ["conversation", "conversations", "conversation_id", "date_created"],
@@ -440,9 +506,10 @@ test("rows that may not be deleted stay and are counted, and right ones are adde
   expect((await correctWith({ coverage: null })(EVERYTHING)).records.different).toBe(0);
 });
 
-test("a newer export that comes between the two readings stays", async () => {
+/** Conversations with two exports at least, of which the second is newer. */
+const twice = (salt: string, conversations: number): (readonly [Taken, Taken])[] => {
   const exportsOf = new Map<string, Taken[]>();
-  for (const event of deliver("newer", 40)) {
+  for (const event of deliver(salt, conversations)) {
     const record = process(event);
     if (record.type !== "conversation.exported") continue;
     const name = `${record.clientId} ${record.id}`;
@@ -450,22 +517,63 @@ test("a newer export that comes between the two readings stays", async () => {
     const isNewer = known.every((one) => one.record.version.exportedAt < record.version.exportedAt);
     if (isNewer) exportsOf.set(name, [...known, { ...event, record }]);
   }
-  const [first, second] = [...exportsOf.values()].find((exports) => exports.length >= 2) ?? [];
-  if (first === undefined || second === undefined) throw new Error("no conversation with two exports");
-  const wrong = { ...first, record: (BUGS[3] as (record: ExportRecord) => ExportRecord)(first.record) };
-  await write([wrong], now());
-  let calls = 0;
-  const racing: BackfillRuns = {
-    ...runs,
-    stored: async (...args) => {
-      const rows = await runs.stored(...args);
-      if (calls++ === 0) await write([second], now());
-      return rows;
-    },
+  return [...exportsOf.values()].flatMap(([first, second]) =>
+    first === undefined || second === undefined ? [] : [[first, second] as const],
+  );
+};
+
+test("newer exports stay, whichever steps of a run they come between", async () => {
+  const pairs = twice("any instant", bySize(150, 600));
+  const [bug] = [BUGS[2] as (record: ExportRecord) => ExportRecord];
+  const later = BUGS[3] as (record: ExportRecord) => ExportRecord;
+  await write(
+    pairs.map(([first]) => ({ ...first, record: later(bug(first.record)) })),
+    now(),
+  );
+  const waiting = pairs.map(([, second]) => second);
+  const came: string[] = [];
+  /** Has newer exports come before and behind each call. */
+  const racing = <T extends object>(target: T): T => {
+    const come = async (at: string): Promise<void> => {
+      const next = waiting.splice(0, 1);
+      came.push(at);
+      await write(next, now());
+    };
+    return Object.fromEntries(
+      Object.entries(target).map(([name, call]: [string, (...args: unknown[]) => unknown]) => [
+        name,
+        name === "landed"
+          ? async function* (...args: unknown[]) {
+              await come(`before ${name}`);
+              for await (const events of call(...args) as AsyncIterable<unknown>) {
+                yield events;
+                await come(`in ${name}`);
+              }
+            }
+          : async (...args: unknown[]) => {
+              await come(`before ${name}`);
+              const result = await call(...args);
+              await come(`behind ${name}`);
+              return result;
+            },
+      ]),
+    ) as T;
   };
-  await correctWith({ runs: racing })(EVERYTHING);
-  const versions = await warehouse.sql("SELECT toUnixTimestamp64Micro(exported_at) FROM conversations FINAL");
-  expect(versions).toBe(String(second.record.version.exportedAt));
+  const done = await correctWith({ runs: racing(runs), wrong: racing(wrong) })(EVERYTHING);
+  expect(done.rows.deleted.conversations).toBeGreaterThan(20);
+  for (const at of ["behind note", "before erase", "behind erase", "before end"]) expect(came).toContain(at);
+  await write(waiting, now());
+  const versions = await warehouse.sql(
+    `SELECT client_id, conversation_id, toUnixTimestamp64Micro(exported_at) FROM conversations FINAL`,
+  );
+  expect(versions.split("\n").toSorted()).toEqual(
+    pairs
+      .map(([, { record }]) => [record.clientId, record.id, record.version.exportedAt].join("\t"))
+      .toSorted(),
+  );
+  await correctWith()(EVERYTHING);
+  const events = pairs.flatMap((pair) => pair.map(({ delivered }) => delivered));
+  expect(await shown()).toMatchObject(expected(fold(events)));
 });
 
 test("readers never miss a record while a wrong row of it goes", async () => {
@@ -705,6 +813,40 @@ test("a record that the warehouse refuses stays as it stands, and the others are
   expect((await correctWith()(EVERYTHING)).records.different).toBe(0);
 });
 
+test("rows of an event that is rejected now are removed, and what the record's other events say is shown", async () => {
+  const events = deliver("rejected", 40);
+  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  const nameOf = ({ type, clientId, id }: ExportRecord): string => `${type} ${clientId} ${id}`;
+  const latest = new Map<string, Taken>();
+  for (const one of taken) {
+    const known = latest.get(nameOf(one.record));
+    if (known === undefined || known.record.version.exportedAt <= one.record.version.exportedAt)
+      latest.set(nameOf(one.record), one);
+  }
+  // Of every other record the latest, and so of some the only one.
+  const bad = new Set([...latest.values()].filter((_, at) => at % 2 === 0));
+  await write(
+    taken.map((one) => {
+      if (!bad.has(one)) return one;
+      const { delivered } = one;
+      const event = { ...delivered.event, value: Buffer.from("no longer accepted") };
+      return { ...one, delivered: { ...delivered, event } };
+    }),
+    now(),
+  );
+  const before = await shown();
+  const dry = await correctWith()(DRY);
+  expect(await shown()).toEqual(before);
+  const done = await correctWith()(EVERYTHING);
+  expect(done.events.rejected).toBe(bad.size);
+  expect(done.rows.deleted.conversations).toBeGreaterThan(10);
+  expect(dry.rows.deleted).toEqual(done.rows.deleted);
+  const rest = taken.filter((one) => !bad.has(one)).map(({ delivered }) => delivered);
+  const wanted = expected(fold(rest));
+  expect(wanted).not.toEqual(expected(fold(events.map(({ delivered }) => delivered))));
+  expect(await shown()).toMatchObject(wanted);
+});
+
 test("suppressed exports are neither written nor deleted", async () => {
   const events = deliver("suppressed", 30).filter(({ type }) => type === "message.exported");
   const taken = events.map((event) => ({ ...event, record: process(event) }));
@@ -769,6 +911,80 @@ test("a job keeps what it has read while another begins, and reads the coverage 
   coverages = 0;
   for (const part of parts) await backfill.runPart(contextOf(DRY), part, true);
   expect(coverages).toBe(0);
+});
+
+test("two jobs that delete at once, as with two Redis, end as one", async () => {
+  const events = deliver("two at once", bySize(60, 1_000));
+  const random = createRandom(44);
+  await write(
+    events.map((event) => {
+      const bug = random.pick(BUGS);
+      const record = process(event);
+      return { ...event, record: random.chance(0.5) ? bug(record) : record };
+    }),
+    now(),
+  );
+  /** Each goes on when both have come so far. */
+  const together = (): ((at: string) => Promise<void>) => {
+    const waiting = new Map<string, () => void>();
+    return async (at) => {
+      const other = waiting.get(at);
+      if (other !== undefined) return other();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.set(at, resolve);
+      await promise;
+    };
+  };
+  const meet = together();
+  const overlaps: string[] = [];
+  const jobOf = (name: string) => {
+    const own = createWrongRows({ session: warehouse.session("jobs"), runUpload: uploadNow, holder: name });
+    let erases = 0;
+    const backfill = backfillWith({
+      wrong: {
+        ...own,
+        // Its first deletion begins when both have noted what they delete.
+        erase: async (...args) => {
+          erases += 1;
+          if (erases === 1) await meet("erase");
+          overlaps.push(name);
+          await own.erase(...args);
+          overlaps.push(name);
+        },
+      },
+      isOver: async () => false,
+      alive: ["one", "two"],
+    });
+    const context = { ...contextOf(EVERYTHING), id: name };
+    /** As the queue does: what may pass is tried again. */
+    const finish = async (part: Parameters<LandingBackfill["finish"]>[1]): Promise<void> => {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          await backfill.finish(context, part, false);
+          return await backfill.forget(context);
+        } catch (error) {
+          if (attempt > 5 || !(error instanceof ServiceError && error.retryable)) throw error;
+        }
+      }
+    };
+    return { backfill, context, finish };
+  };
+  const jobs = [jobOf("one"), jobOf("two")];
+  await Promise.all(
+    jobs.map(async ({ backfill, context, finish }) => {
+      const parts = await backfill.split(context);
+      await meet("split");
+      for (const part of parts) await backfill.runPart(context, part, false);
+      const [first] = parts;
+      if (first === undefined) throw new Error("no part");
+      await meet("finish");
+      await finish(first);
+    }),
+  );
+  expect(new Set(overlaps.slice(0, 2))).toEqual(new Set(["one", "two"]));
+  expect(await shown()).toMatchObject(expected(fold(events.map(({ delivered }) => delivered))));
+  await expectNothingLeft();
+  expect((await correctWith()(EVERYTHING)).records.different).toBe(0);
 });
 
 test("what a job left that may be retried is removed a day after it was written", async () => {
@@ -842,13 +1058,12 @@ test("records of a window that landing does not hold any more are counted", asyn
   const backfill = backfillWith({});
   const of = (window: BackfillData["window"]) =>
     backfill.uncovered(contextOf({ ...EVERYTHING, window }), late);
-  const at = (instant: Micros): string => `${formatTimestamp(instant).replace(/\+.*$/, "")}Z`;
   const names = (list: readonly Taken[]): number =>
     new Set(list.map(({ record }) => `${record.clientId} ${record.id}`)).size;
   const lost = { before: late, records: names(taken.slice(0, 20)) };
-  expect(await of({ by: "upload", from: at(early), to: at(late + HOUR) })).toEqual(lost);
-  expect(await of({ by: "upload", from: at(early + 1_000), to: at(late + HOUR) })).toBeNull();
-  expect(await of({ by: "event", from: at(0), to: at(END_OF_TIME) })).toEqual(lost);
+  expect(await of({ by: "upload", from: isoOf(early), to: isoOf(late + HOUR) })).toEqual(lost);
+  expect(await of({ by: "upload", from: isoOf(early + 1_000), to: isoOf(late + HOUR) })).toBeNull();
+  expect(await of({ by: "event", from: isoOf(0), to: isoOf(END_OF_TIME) })).toEqual(lost);
   const ranges = [{ partition: 0, from: 0, to: 1_000_000 }];
   expect(await of({ by: "offsets", topic: "messages", ranges })).toEqual(lost);
   expect(await of(null)).toBeNull();
@@ -856,7 +1071,7 @@ test("records of a window that landing does not hold any more are counted", asyn
   const { uncovered } = backfillWith({ coverage: null });
   expect(
     await uncovered(
-      contextOf({ ...EVERYTHING, window: { by: "event", from: at(0), to: at(late) } }),
+      contextOf({ ...EVERYTHING, window: { by: "event", from: isoOf(0), to: isoOf(late) } }),
       undefined,
     ),
   ).not.toBeNull();

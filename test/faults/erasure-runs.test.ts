@@ -403,6 +403,24 @@ it("erases again what a backup has brought back, also where only a hash knows th
   expect(await keysLeft()).toBe("0\n");
 });
 
+it("reaches no profile by a chatter id, neither of who chatted nor of that id", async () => {
+  const client = "chatters";
+  const at = { client, time: DAY_0 };
+  await write([
+    conversation(at, "chat", DAY_0, DAY_0, { chatter_id: "ida", end_user_id: "ida-profile" }),
+    message(at, "said", DAY_0, "chat", { chatter_id: "ida" }),
+    endUser(at, "ida-profile", { profile: { email: "ida@example.com" } }),
+    endUser(at, "ida", { profile: { first_name: "has the id" } }),
+  ]);
+  const before = await rowsOf(client);
+  await request(client, { identifiers: [{ type: "chatter_id", value: "ida" }] });
+  expect(await run()).toMatchObject({ requests: 1, found: { conversations: 1, messages: 1, endUsers: 0 } });
+  const after = await rowsOf(client);
+  expect(after).toMatchObject({ conversations: [], messages: [], end_users: before["end_users"] });
+  expect(after["end_users"]).toHaveLength(2);
+  expect(after["landing"]).toHaveLength(2);
+});
+
 it("compares e-mail addresses in ClickHouse as everywhere else", async () => {
   const isOdd = (character: string): boolean =>
     character !== character.toLowerCase() || /\s|\p{Cf}|\p{Cc}/u.test(character);

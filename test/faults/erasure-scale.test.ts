@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { createInterface } from "node:readline";
-import { backfillJob, createJobClient, type JobClient } from "@conversation-export/queue";
+import { backfillJob, createJobClient, erasureJobId, type JobClient } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createPlaces, sendEvents } from "../system/deliver.ts";
@@ -19,6 +19,8 @@ const PEOPLE = bySize(6, 100);
 /** With five messages each: a million records at full size. */
 const CONVERSATIONS = bySize(200, 170_000);
 const DEADLINE = bySize(60_000, 1_200_000);
+/** From the beginning of their job on. */
+const HIDDEN_WITHIN = bySize(10_000, 60_000);
 const ENV = { ERASURE_INTERVAL_SECONDS: "2" };
 /**
  * In every text of the people who are to be erased and in the ids by which they are known, and in nothing
@@ -223,6 +225,13 @@ const completed = (location: string): Promise<void> =>
     return status === "completed";
   });
 
+/** When the first job of a request has begun. */
+const erasuresBegunAt = async (): Promise<number> => {
+  const jobs = await client.list({ names: ["erasure"], limit: 1_000 });
+  const ofRequests = jobs.filter(({ id }) => id.startsWith(erasureJobId("")));
+  return Math.min(...ofRequests.flatMap(({ lastStartedAt }) => lastStartedAt?.getTime() ?? []));
+};
+
 /** Whether a list shows the person's records. */
 const isSeen = async (index: number): Promise<boolean> => {
   const created = createdOf(index);
@@ -280,11 +289,19 @@ it(
     const requests = await Promise.all(names.map((name, index) => erase(requestOf(name, index))));
     say("the requests are accepted");
     const acceptedAt = performance.now();
+    let lastSeenAt = 0;
     await until("nobody is seen", DEADLINE, async () => {
-      for (const index of names.keys()) if (await isSeen(index)) return false;
+      for (const index of names.keys()) {
+        const askedAt = Date.now();
+        if (!(await isSeen(index))) continue;
+        lastSeenAt = askedAt;
+        return false;
+      }
       return true;
     });
     say(`nobody is seen ${((performance.now() - acceptedAt) / 1000).toFixed(1)} s later`);
+    const begunAt = await erasuresBegunAt();
+    expect(lastSeenAt - begunAt).toBeLessThan(HIDDEN_WITHIN);
     expect(await readOthers()).toEqual({ ...before, traces: 0 });
     for (const request of requests) await completed(request);
     const longest = await sql(

@@ -90,6 +90,46 @@ it("a process that runs jobs is counted while it is connected", async () => {
   await until("it is gone", SOON_MS, async () => (await client.workers("compact")) === 0);
 });
 
+describe("jobs at a time", () => {
+  it.each([1, 2])("are %d in all processes together, however many there are", async (limit) => {
+    const atOnce = { globalConcurrency: limit, concurrency: 2 };
+    await Promise.all([startRunner({ atOnce }), startRunner({ atOnce })]);
+    const ids = ["a", "b", "c", "d", "e"];
+    for (const id of ids) await client.add(countingJob, { steps: 3, pauseMs: 100 }, { id });
+    for (const id of ids) expect(await end("compact", id)).toMatchObject({ state: "completed" });
+    let running = 0;
+    let most = 0;
+    for (const line of lines()) {
+      if (line.endsWith(" begins 0")) running += 1;
+      most = Math.max(most, running);
+      if (line.endsWith(" saved 2")) running -= 1;
+    }
+    expect(most).toBe(limit);
+  });
+
+  it("are one part of a split job in each process", async () => {
+    await Promise.all([startRunner(), startRunner()]);
+    await client.add(addingJob, { parts: 8, pauseMs: 300, broken: null }, { id: "add" });
+    expect(await end("backfill", "add")).toMatchObject({ state: "completed" });
+    const processOf = new Map<string, string>();
+    const running = new Set<string>();
+    let most = 0;
+    for (const line of lines()) {
+      const [, part = "", pid] = /^(part \d+)(?: begins in (\d+))?$/.exec(line) ?? [];
+      if (part === "") continue;
+      if (pid === undefined) {
+        running.delete(processOf.get(part) ?? "");
+        continue;
+      }
+      expect(running, `two parts in the process ${pid}`).not.toContain(pid);
+      processOf.set(part, pid);
+      running.add(pid);
+      most = Math.max(most, running.size);
+    }
+    expect(most).toBe(2);
+  });
+});
+
 describe("a worker that dies", () => {
   it("twice in the middle leaves a job that goes on from what it has saved, and parts that are not run again", async () => {
     await client.add(countingJob, { steps: 12, pauseMs: 60 }, { id: "count" });

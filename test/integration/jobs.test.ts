@@ -162,6 +162,26 @@ it("is ready while Redis and ClickHouse answer, alive throughout, and stops with
   expect(await once(jobs.child, "exit")).toEqual([0, null]);
 });
 
+it("bounds how many jobs of a queue run in all processes together", async () => {
+  await untilReady(await startJobs(), 200);
+  const limitOf = async (queue: string): Promise<string> => {
+    const answer = await redisCommand(stack.redis.url, `HGET conversation-export:${queue}:meta concurrency`);
+    return answer.split("\r\n")[1] || "none";
+  };
+  const limits = await Promise.all(JOB_NAMES.map(async (queue) => [queue, await limitOf(queue)]));
+  expect(Object.fromEntries(limits)).toEqual({
+    windows: "1",
+    compact: "1",
+    erasure: "2",
+    reconcile: "1",
+    retention: "1",
+    replay: "1",
+    // Its parts: one in each process.
+    backfill: "none",
+  });
+  expect(await limitOf("backfill-part")).toBe("none");
+});
+
 it("waits for a Redis that comes later, and can be stopped meanwhile", async () => {
   await stack.redis.stop();
   const [waiting, leaving] = await Promise.all([startJobs(), startJobs()]);

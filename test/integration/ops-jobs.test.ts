@@ -3,13 +3,20 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createProducer } from "@conversation-export/bus";
 import { tied } from "@conversation-export/local-stack";
+import { byRecordTable } from "@conversation-export/domain";
 import {
+  type BackfillData,
+  backfillCountsSchema,
+  backfillJob,
   createJobWorkers,
   erasureJob,
   type JobWorkers,
   reconcileJob,
   retentionJob,
   runJob,
+  runSplitJob,
+  type WindowsData,
+  windowsJob,
 } from "@conversation-export/queue";
 import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
 import { createRequestStore, createSession } from "@conversation-export/warehouse";
@@ -30,6 +37,10 @@ let stack: TestStack;
 let workers: JobWorkers | undefined;
 /** What the job of the test waits for before it ends. */
 const gate = Promise.withResolvers<void>();
+const asked: { readonly backfills: BackfillData[]; readonly windows: WindowsData[] } = {
+  backfills: [],
+  windows: [],
+};
 const erased: { clientId: string | null; requestId: string | null }[] = [];
 
 const variables = () => ({
@@ -49,13 +60,14 @@ const variables = () => ({
 
 const start = (words: readonly string[], env: Readonly<Record<string, string>> = {}): RunningOps =>
   startOps({ ...variables(), ...env }, ...words);
-/** The command as a process, which takes signals. */
-const startProcess = (...words: string[]) => {
+/** The command as a process, which takes signals and may read `input`. */
+const startProcess = (words: readonly string[], input = "") => {
   const [program, ...args] = tied([process.execPath, main, ...words]);
   const child = spawn(program, args, {
     env: { NODE_COMPILE_CACHE: join(projectFolder, ".cache", "compile"), ...variables() },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
+  child.stdin.end(input);
   let [stdout, stderr] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
@@ -69,6 +81,7 @@ const ops = (...words: string[]): Promise<OpsEnding> => start(words).ended;
 const jsonOf = async (...words: string[]): Promise<unknown> =>
   JSON.parse((await ops(...words, "--json")).stdout) as unknown;
 
+const NO_ROWS = byRecordTable(() => 0);
 /** Jobs that do nothing but end as the test wants it. */
 const startWorkers = async (): Promise<void> => {
   workers = createJobWorkers({
@@ -91,6 +104,34 @@ const startWorkers = async (): Promise<void> => {
       runJob({
         type: reconcileJob,
         run: () => Promise.reject(new ServiceError("records_missing", "3 records are missing")),
+      }),
+      runSplitJob({
+        type: backfillJob,
+        part: backfillCountsSchema,
+        partResult: backfillCountsSchema,
+        split: ({ data }) => {
+          asked.backfills.push(data);
+          return Promise.resolve([]);
+        },
+        runPart: () => Promise.reject(new Error("there is none")),
+        finish: ({ data: { dryRun, window } }) =>
+          Promise.resolve({
+            events: { read: 0, suppressed: 0, rejected: 0, ignored: 0 },
+            records: { examined: 0, different: 0 },
+            rows: { inserted: NO_ROWS, deleted: NO_ROWS, undeletable: NO_ROWS },
+            problems: [],
+            dryRun,
+            parts: 0,
+            deletableSince: null,
+            uncovered: window === null ? null : { before: "2026-11-01T12:00:00Z", records: 7 },
+          }),
+      }),
+      runJob({
+        type: windowsJob,
+        run: ({ data }) => {
+          asked.windows.push(data);
+          return Promise.resolve({ counted: 0, opened: 0, closed: 0, reopened: 0 });
+        },
       }),
       runJob({
         type: erasureJob,
@@ -243,7 +284,7 @@ const expectHungClickhouse = async (): Promise<void> => {
 
 describe("jobs", () => {
   it("wait for a worker, are followed, left alone with Ctrl-C, and cancelled", async () => {
-    const followed = startProcess("retention", "--yes", "--json");
+    const followed = startProcess(["retention", "--yes", "--json"]);
     await until("it waits", 10_000, () => followed.stderr().includes("waits for a worker"));
     await expectHungClickhouse();
     await until("it says why", 20_000, () => followed.stderr().includes("no jobs process is connected"));
@@ -297,6 +338,34 @@ describe("jobs", () => {
     expect(acme).toMatchObject({ code: 0, stderr: "" });
   });
 
+  it("end with 4 when landing does not hold all of a window to backfill", async () => {
+    const words = ["backfill", "--client", "acme", "--yes"];
+    expect(await ops(...words)).toMatchObject({ code: 0, stderr: expect.not.stringContaining("landing") });
+    const partly = await ops(...words, "--since", "2026-11-01", "--until", "2026-11-02");
+    expect(partly).toMatchObject({ code: 4, stderr: expect.stringContaining("7 records") });
+    expect(partly.stdout).not.toBe("");
+  });
+
+  it("wait for ingest when it lags by more than 10,000, unless the command names another limit", async () => {
+    const words = ["backfill", "--client", "acme", "--dry-run"];
+    const begun = asked.backfills.length;
+    for (const more of [[], ["--max-lag", "7", "--rate", "50"], ["--max-lag", "0"]])
+      expect((await ops(...words, ...more)).code).toBe(0);
+    expect(asked.backfills.slice(begun)).toMatchObject([
+      { maxLag: 10_000, rowsPerSecond: null },
+      { maxLag: 7, rowsPerSecond: 50 },
+      { maxLag: null, rowsPerSecond: null },
+    ]);
+  });
+
+  it("count the windows again before they are shown, older ones from an instant on", async () => {
+    for (const more of [[], ["--since", "2026-10-01"]])
+      expect((await ops("windows", "--recount", ...more)).code).toBe(0);
+    expect(asked.windows).toEqual([{ since: null }, { since: "2026-10-01T00:00:00Z" }]);
+    await ops("windows");
+    expect(asked.windows).toHaveLength(2);
+  });
+
   it("end with 1 and their reason when they fail", async () => {
     const failed = await ops("reconcile", "--json");
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("3 records are missing") });
@@ -329,6 +398,16 @@ describe("erase", () => {
       expect(erased).toHaveLength(1);
       expect((await ops("erase", id, "--client", "acme", "--yes")).code).toBe(0);
       expect(erased).toHaveLength(2);
+
+      const body = { type: "ERASURE", identifiers: [{ type: "end_user_id", value: "from-the-input" }] };
+      const words = ["erase", "--client", "acme", "--file", "-", "--yes"];
+      const piped = await startProcess(words, JSON.stringify(body)).ended;
+      expect(piped).toMatchObject({ code: 0 });
+      const [, pipedId = ""] = /([0-9a-f]{32}-0)/.exec(piped.stdout) ?? [];
+      expect(await requests.find("acme", pipedId)).toMatchObject({
+        subject: { email: null, identifiers: body.identifiers },
+      });
+      expect(piped.stdout + piped.stderr).not.toContain("from-the-input");
     } finally {
       await session.close();
     }

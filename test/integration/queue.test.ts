@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import {
   type Claim,
+  compactJob,
   createExclusive,
   createIdempotencyStore,
   createJobClient,
@@ -403,17 +404,26 @@ describe("erasure queue", () => {
     }
   });
 
-  it("keeps jobs under the prefix of the service, with attempts that back off and limits of keeping", async () => {
-    const queue = await startQueue();
-    await added(queue, "kept");
-    const name = "conversation-export:erasure:request-kept";
-    const answer = await redisCommand(stack.redis.url, `HGET ${name} opts`);
+  const DAY_SECONDS = 86_400;
+  it.each([
+    ["compact", { range: null, force: false, dryRun: false }, 1, 18, 1.5, [30, 2_000], [90, 5_000]],
+    ["erasure", { clientId: "acme", requestId: "kept" }, 10, 15, 2, [30, 100_000], [365, 100_000]],
+  ] as const)("keeps the jobs of %s under the prefix of the service, tries them again at growing intervals, and forgets them in time", async (name, data, firstSeconds, attempts, days, completed, failed) => {
+    const client = createJobClient({ url: stack.redis.url, log });
+    parts.push(client);
+    await client.start();
+    const type = name === "erasure" ? erasureJob : compactJob;
+    const { id } = await client.add<unknown, unknown>(type, data);
+    const answer = await redisCommand(stack.redis.url, `HGET conversation-export:${name}:${id} opts`);
     expect(JSON.parse(answer.split("\r\n")[1] ?? "")).toMatchObject({
-      attempts: 15,
-      backoff: { type: "exponential", delay: 10_000 },
-      removeOnComplete: { count: 100_000 },
-      removeOnFail: { count: 100_000 },
+      attempts,
+      backoff: { type: "exponential", delay: firstSeconds * 1_000 },
+      removeOnComplete: { age: completed[0] * DAY_SECONDS, count: completed[1] },
+      removeOnFail: { age: failed[0] * DAY_SECONDS, count: failed[1] },
     });
+    // 1, 2, 4 … of the first interval, up to the last attempt.
+    const lasts = (firstSeconds * (2 ** (attempts - 1) - 1)) / DAY_SECONDS;
+    expect(Math.round(lasts * 2) / 2).toBe(days);
   });
 
   it("does not hang on a Redis that hangs", async () => {

@@ -165,7 +165,19 @@ it("replays dead letters by reason, once, and lets a record that fails again not
   expect(wrong.reason).toContain("nothing is none of the topics");
   const one = { ...ALL, topic: "messages", place: place?.place ?? null };
   expect(await resultOf(replayJob, one)).toMatchObject({ read: 1, replayed: 0 });
+  const early = "FROM messages FINAL WHERE message_id = 'early'";
+  const [before, uploaded] = [
+    await sql(`SELECT * EXCEPT uploaded_at ${early}`),
+    await sql(`SELECT uploaded_at ${early}`),
+  ];
   expect(await resultOf(replayJob, { ...one, again: true })).toMatchObject({ read: 1, replayed: 1 });
+  await until(
+    "it is stored again",
+    10_000,
+    async () => (await sql(`SELECT uploaded_at ${early}`)) !== uploaded,
+  );
+  expect(await sql(`SELECT * EXCEPT uploaded_at ${early}`)).toBe(before);
+  expect(await readable("early")).toBe(1);
 });
 
 it("replays every dead letter once although the worker is killed twice", async () => {

@@ -54,6 +54,8 @@ export type RunnerArguments = {
   readonly lockMs: number;
   /** True: the part named by `broken` no longer fails. */
   readonly mended: boolean;
+  /** How many counting jobs run at a time, in all processes and in one. */
+  readonly atOnce?: { readonly globalConcurrency: number; readonly concurrency: number };
   /**
    * Once, before this step is saved, it waits for the file, and then nothing else happens in the process for
    * `ms`.
@@ -62,7 +64,7 @@ export type RunnerArguments = {
 };
 
 if (process.argv[2] !== undefined) {
-  const { url, diary, lockMs, mended, blocks } = JSON.parse(process.argv[2]) as RunnerArguments;
+  const { url, diary, lockMs, mended, atOnce, blocks } = JSON.parse(process.argv[2]) as RunnerArguments;
   const write = (line: string): void => appendFileSync(diary, `${line}\n`);
   let blocked = false;
   const log = createLogger({ service: "runner", level: "silent" });
@@ -98,13 +100,14 @@ if (process.argv[2] !== undefined) {
       return { counted: data.steps, attempts: attempt };
     },
   };
-  const counting = runJob(countingHandler, { findings: ["found"] });
+  const counting = runJob(countingHandler, { findings: ["found"], ...atOnce });
   const adding = runSplitJob({
     type: addingJob,
     part: integers<number>(),
     partResult: integers<number>(),
     split: ({ data }) => Promise.resolve(Array.from({ length: data.parts }, (_, index) => index + 1)),
     runPart: async ({ data: { job, part }, signal, progress }) => {
+      write(`part ${part} begins in ${process.pid}`);
       await sleep(job.pauseMs, undefined, { signal });
       if (part === job.broken && !mended) throw new ServiceError("broken", `part ${part} is broken`);
       await progress({ done: 10, total: 10, unit: "rows" });
