@@ -414,7 +414,7 @@ it("reaches no profile by a chatter id, neither of who chatted nor of that id", 
   ]);
   const before = await rowsOf(client);
   await request(client, { identifiers: [{ type: "chatter_id", value: "ida" }] });
-  expect(await run()).toMatchObject({ requests: 1, found: { conversations: 1, messages: 1, endUsers: 0 } });
+  expect(await run()).toMatchObject({ requests: 1, found: { conversations: 1, messages: 1, end_users: 0 } });
   const after = await rowsOf(client);
   expect(after).toMatchObject({ conversations: [], messages: [], end_users: before["end_users"] });
   expect(after["end_users"]).toHaveLength(2);

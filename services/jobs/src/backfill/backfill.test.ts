@@ -159,7 +159,7 @@ it("begins no part, and adds no batch of another source, before ingest has caugh
     kind: "landing",
     run: "backfill job/1",
     coverage: null,
-    settledUntil: 0,
+    stableUpTo: 0,
     readAt: 0,
     from: "0",
     to: "1",

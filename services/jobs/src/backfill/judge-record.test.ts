@@ -60,7 +60,7 @@ const judge = async (
   const counts = emptyCounts();
   const plan = newPlan("message.exported");
   const suppressed = async (records: readonly ExportRecord[]) => records.map(() => false);
-  await judgeRecord(plan, events, stored, counts, { suppressed, coverage, settledUntil: END_OF_TIME });
+  await judgeRecord(plan, events, stored, counts, { suppressed, coverage, stableUpTo: END_OF_TIME });
   return { plan, counts };
 };
 
