@@ -362,7 +362,13 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   const before = await allRows();
   const again = await correctWith()(EVERYTHING);
   expect(again.records.different).toBe(0);
-  expect(await allRows()).toEqual(before);
+  const { inserted, deleted } = again.rows;
+  expect([...Object.values(inserted), ...Object.values(deleted)].every((count) => count === 0)).toBe(true);
+  // Merges may have dropped superseded rows meanwhile.
+  for (const [at, rows] of (await allRows()).entries()) {
+    const had = new Set(before[at]?.split("\n"));
+    expect(rows.split("\n").filter((row) => !had.has(row))).toEqual([]);
+  }
   for (const table of RECORD_TABLES) await warehouse.sql(`OPTIMIZE TABLE ${table} FINAL`);
   expect(await shown()).toEqual(right);
 });
