@@ -91,7 +91,7 @@ export const describeRequests = (envFile: string, since: string, conversation: s
     `curl -s -H "$auth" "$export_url/conversations?created_since=${since}&page_size=100" | head -c 1500`,
     `curl -s -H "$auth" "$export_url/conversations?updated_since=${since}&page_size=100" | tail -c 300`,
     `curl -s -H "$auth" "$export_url/messages?created_since=${since}&conversation_id=${conversation}"`,
-    `curl -s "$INGEST_METRICS_URL" | grep ^ingest_`,
+    `curl -s "$INGEST_METRICS_URL" | grep ^conversation_export_ingest_`,
   ]
     .map((line) => `  ${line}`)
     .join("\n");
