@@ -83,7 +83,9 @@ test("each service gets its own user and ports, and every other variable of the 
   for (const env of Object.values(rendered)) {
     expect(env).toMatchObject({
       LINK_BOUNDS: "advancing",
+      TOPIC_CONVERSATIONS: "conversations",
       TOPIC_MESSAGES: "m2",
+      TOPIC_SMS_TRIGGERS: "sms-triggers",
       KAFKA_GROUP_ID: "conversation-export-ingest",
     });
   }

@@ -70,16 +70,16 @@ export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings)
     const value = given[name];
     return value === undefined || value === "" ? [] : [[name, value]];
   });
-  const topics = Object.fromEntries(
-    Object.entries(given).filter(([name, value]) => name.startsWith("TOPIC_") && value !== undefined),
-  ) as Record<string, string>;
   return {
     ...Object.fromEntries(settings),
     KAFKA_BROKERS: about.kafkaBrokers,
     REDIS_URL: about.redisUrl,
     CURSOR_SECRET: about.cursorSecret,
     SUPPRESSION_SECRET: about.suppressionSecret,
-    ...topics,
+    TOPIC_CONVERSATIONS: given["TOPIC_CONVERSATIONS"] ?? "conversations",
+    TOPIC_MESSAGES: given["TOPIC_MESSAGES"] ?? "messages",
+    TOPIC_END_USERS: given["TOPIC_END_USERS"] ?? "end-users",
+    TOPIC_SMS_TRIGGERS: given["TOPIC_SMS_TRIGGERS"] ?? "sms-triggers",
     KAFKA_GROUP_ID: given["KAFKA_GROUP_ID"] ?? "conversation-export-ingest",
     HOST: "127.0.0.1",
   };
