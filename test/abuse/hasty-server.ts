@@ -4,13 +4,13 @@
  */
 import { Server } from "node:http";
 
-const reported = new WeakMap<Server, number>();
+const timeouts = new WeakMap<Server, number>();
 
 Object.defineProperty(Server.prototype, "requestTimeout", {
   get(this: Server): number {
-    return (reported.get(this) ?? 0) / 3;
+    return (timeouts.get(this) ?? 0) / 3;
   },
   set(this: Server, ms: number) {
-    reported.set(this, ms);
+    timeouts.set(this, ms);
   },
 });

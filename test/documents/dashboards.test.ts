@@ -114,7 +114,7 @@ describe("every query of a dashboard", () => {
 
   it("takes the maximum of what every process of jobs tells alike", () => {
     const shared =
-      /^conversation_export_(conversation_export_job_queue_depth|job_oldest_waiting_age_seconds|conversation_export_job_next_run_timestamp_seconds|upload_windows|warehouse_\w+|erasure_\w+|conversation_export_redis_up|suppressions)$/;
+      /^conversation_export_(job_queue_depth|job_oldest_waiting_age_seconds|job_next_run_timestamp_seconds|upload_windows|warehouse_\w+|erasure_\w+|redis_up|suppressions)$/;
     const wrong = panelQueries.filter(
       ({ expr }) =>
         readQuery(expr).selectors.some(({ metric }) => shared.test(metric)) && !/\bmax\b/.test(expr),

@@ -773,7 +773,7 @@ describe("the end of a page, guessed from the page before", () => {
   });
 });
 
-test("all lists of a client whose records are all erased to readers are empty", async () => {
+test("all lists of a client whose records are all erased are empty", async () => {
   const at = { client: "erased", time: DAY_0 };
   await warehouse.write([conversation(at, "c", DAY_0, DAY_0)]);
   await warehouse.write([message(at, "m", DAY_0, "c")]);

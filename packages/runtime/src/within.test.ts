@@ -20,7 +20,7 @@ describe("within", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("gives what is reported for lateness, a value or an error", async () => {
+  it("gives what it was given for lateness, a value or an error", async () => {
     const late = within(never(), 1_000, () => "late");
     const failed = expect(within(never(), 1_000, tooLate)).rejects.toThrow("too late");
     await vi.advanceTimersByTimeAsync(PAST);

@@ -43,7 +43,7 @@ TTL window_start + INTERVAL 400 DAY;
 CREATE TABLE IF NOT EXISTS {{local backfill_rows}} {{on cluster}} (
   run_id String,
   record UInt64 COMMENT 'hash of client and id',
-  kind LowCardinality(String) COMMENT 'the table of a row; or told and the table; or landed, wrong and the type of a record; or begun',
+  kind LowCardinality(String) COMMENT 'the table of a row; or published and the table; or landed, wrong and the type of a record; or begun',
   key_date Int64 COMMENT 'in the key of the row, µs',
   target String,
   target_kind UInt8,

@@ -41,8 +41,8 @@ it("lets no text of others act on the terminal", async () => {
 });
 
 it("takes little processor time to show its help, which loads no command", async () => {
-  const reported = 'process.on("exit", () => console.error(JSON.stringify(process.cpuUsage())))';
-  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(reported)}` };
+  const hook = 'process.on("exit", () => console.error(JSON.stringify(process.cpuUsage())))';
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
   const { code, out, err } = (await start(["--help"], env).ended) as {
     code: number;
     out: string;

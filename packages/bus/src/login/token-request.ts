@@ -98,7 +98,7 @@ const parse = (text: string): Fields => {
   }
 };
 
-/** A value as it is, and as it is in forms and addresses. */
+/** A value as it is, and as it is written in forms and addresses. */
 const spellingsOf = (value: string): string[] => {
   const encoded = [form(value), encodeURIComponent(value)];
   return [value, ...encoded, ...encoded.map((text) => text.replaceAll(/%../g, (one) => one.toLowerCase()))];

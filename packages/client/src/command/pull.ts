@@ -16,7 +16,7 @@ export type Note = {
   readonly deletions: number;
   readonly bytes: number;
   readonly watermark: string | null;
-  /** The share of the first pass that is done, by the dates of the records; null when it cannot be reported. */
+  /** The share of the first pass that is done, by the dates of the records; null when it is unknown. */
   readonly done: number | null;
   readonly isFirstPass: boolean;
   /** True: the cursor had expired, and the copy is made afresh. */

@@ -42,10 +42,10 @@ export const createRetry = (
 ): Retry => ({
   wait: async (error, failures) => {
     if (!isTransient(error) || failures >= attempts) throw error;
-    const reported = error instanceof ExportApiError ? error.retryAfterMs : null;
-    if (reported !== null && reported > maxWaitMs) throw error;
+    const asked = error instanceof ExportApiError ? error.retryAfterMs : null;
+    if (asked !== null && asked > maxWaitMs) throw error;
     const bound = Math.min(maxWaitMs, firstWaitMs * 2 ** (failures - 1));
-    const waitMs = reported === null ? random() * bound : reported + random() * JITTER_AFTER_MS;
+    const waitMs = asked === null ? random() * bound : asked + random() * JITTER_AFTER_MS;
     onRetry?.({ error: error as Error, attempt: failures + 1, attempts, waitMs });
     await sleep(waitMs, signal);
   },

@@ -1072,7 +1072,7 @@ describe("the merge", () => {
   });
 });
 
-describe("ids that could not be in a key or a link", () => {
+describe("ids that fit in no key and no link", () => {
   const event = (id: string) => ({
     text: JSON.stringify({
       specversion: "1.0",

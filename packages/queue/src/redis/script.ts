@@ -12,11 +12,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
  * when it is promoted (`master_replid`); either may have lost the last writes.
  */
 export const SERVER_RUN = `
-local function told(section, pattern)
+local function field(section, pattern)
   local info = redis.pcall('INFO', section)
   return type(info) == 'string' and string.match(info, pattern) or 'hidden'
 end
-local run = told('server', 'run_id:(%w+)') .. ':' .. told('replication', 'master_replid:(%w+)')
+local run = field('server', 'run_id:(%w+)') .. ':' .. field('replication', 'master_replid:(%w+)')
 `;
 
 /** Runs a Lua script on one key or a few, atomically. */

@@ -269,7 +269,7 @@ it("reports the problems of all servers at once, each once", () => {
 describe("readClickhouseCluster", () => {
   const shards = "http://one:8123, https://two";
 
-  it("knows a single server, a cluster that is reported as one, and shards that are reported one by one", () => {
+  it("knows a single server, a cluster that is named as one, and shards that are named one by one", () => {
     expect(readClickhouseCluster({ CLUSTER: "" })).toEqual({ cluster: null });
     expect(readClickhouseCluster({ CLUSTER: "main" })).toEqual({ cluster: "main" });
     expect(readClickhouseCluster({ CLUSTER: "main", CLICKHOUSE_SHARD_URLS: shards })).toEqual({

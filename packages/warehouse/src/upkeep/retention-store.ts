@@ -31,8 +31,8 @@ export type Cutoff = { readonly clientId: string; readonly before: Micros };
  */
 export type Expired = {
   /**
-   * Counts stored rows by client, superseded and masked ones included; of changes all that is published to readers
-   * of, also those that stay for now.
+   * Counts stored rows by client, superseded and masked ones included; of changes all whose
+   * deletion is published, also those that stay for now.
    * @throws ServiceError `keys_lost` (retryable), also `erase`
    */
   count(table: RetentionTable, signal?: AbortSignal): Promise<{ clientId: string; rows: number }[]>;

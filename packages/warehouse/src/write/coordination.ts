@@ -59,7 +59,7 @@ export type Coordination = {
 
 /** So long readers wait for a slow batch, µs; it saves the writer work, and nothing depends on it. */
 export const PATIENCE: Micros = 30_000_000;
-/** A process that has told nothing for so long is gone, µs. */
+/** A process that has announced nothing for so long is gone, µs. */
 const ALIVE_FOR: Micros = 120_000_000;
 /** The constraint of the tables lets rows of a hand be so old, µs. */
 const HAND_IS_LATE: Micros = 1_000_000;

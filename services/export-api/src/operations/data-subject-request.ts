@@ -46,7 +46,7 @@ const describedBody = dataSubjectRequestSchema.meta({
 
 /** What an erasure does not reach, and when it is gone from there. */
 const NOT_REACHED = [
-  { place: "topics of the event bus, dead characters included", until: "the retention of the topics" },
+  { place: "topics of the event bus, dead letters included", until: "the retention of the topics" },
   { place: "backups of the warehouse", until: "the backups are deleted; a restore erases again" },
   { place: "pages and files that were read before", until: "their holder deletes them" },
 ] as const;

@@ -39,7 +39,7 @@ export const isUnsent = (error: unknown): boolean =>
   error instanceof ServiceError && error.code === UNAVAILABLE;
 
 /**
- * @param deps.stallMs an event that waits longer is overdue: Kafka is away, and further events are rejected
+ * @param deps.stallMs an event that waits longer is overdue: Kafka is away, and further triggers fail
  */
 export const createTriggerPublisher = (deps: {
   readonly producer: Producer;

@@ -255,7 +255,7 @@ describe("POST campaigns/sms/trigger", () => {
     expect(new Set(sent).size).toBe(1);
   });
 
-  it("keeps the body of a key whose event was rejected after it was sent", async () => {
+  it("keeps the body of a key whose event Kafka would not take after it was sent", async () => {
     const sent: string[] = [];
     const { trigger } = await serveTrigger({
       publisher: {

@@ -152,7 +152,7 @@ it("takes those out that are found to be erased, and keeps the rest of the batch
   expect(noted).toHaveLength(4);
 });
 
-it("is judged by what was known when it began if more becomes known while ClickHouse is asked, and not when it does not say", async () => {
+it("is judged by what was known when it began, though more becomes known while ClickHouse is asked, and not when it does not answer", async () => {
   const world = { judgement: 1, now: NOW };
   let answer = (): boolean => {
     world.judgement = 2;

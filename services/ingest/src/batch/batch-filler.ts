@@ -26,7 +26,7 @@ export type BatchFiller = {
 /** Object, promise and array entries that a message costs beside its bytes, roughly. */
 const MESSAGE_OVERHEAD = 200;
 /**
- * Names of unknown fields come from outside, so only so many become labels of a metric and are in the log.
+ * Names of unknown fields come from outside, so only so many become labels of a metric and appear in the log.
  */
 const MAX_FIELD_LABELS = 100;
 /** Anything else may be a value that was written where a name belongs, such as an address. */

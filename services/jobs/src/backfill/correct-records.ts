@@ -75,8 +75,8 @@ export const createCorrectRecords = (deps: {
   };
 
   /**
-   * Writes the right rows of a plan that was made by this judgement or later. Records that the warehouse refuses count as rejected and
-   * leave the plan.
+   * Writes the right rows of a plan that was made by this judgement or later. Records that the warehouse refuses count
+   * as rejected and leave the plan.
    */
   const write = async (
     made: Plan,

@@ -21,7 +21,7 @@ export type DuckDbFile = {
 
 type Of = { readonly list: ListName; readonly table: string; readonly fields: readonly string[] | null };
 
-/** How records are in tables. */
+/** How records are laid out in tables. */
 export type Layout = {
   readonly name: "duckdb" | "parquet" | "csv";
   /** The tables that the records of a table are in. */
@@ -39,7 +39,7 @@ const FULL = /No space left on device|Disk quota exceeded|failed to offload data
 /** DuckDB's errors about a value quote it, and what users wrote is in no log. */
 const ABOUT_VALUE = /^(Invalid Input|Conversion|Out of Range) Error/;
 
-/** DuckDB says that a disk is full in words alone. */
+/** Only the message of DuckDB's error says that a disk is full. */
 const reported = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error;
   if (FULL.test(error.message))

@@ -10,7 +10,7 @@ import { createSegmentWriter } from "../segment-file.ts";
 import { isListState } from "../list-state.ts";
 import type { ListState, Target } from "../target.ts";
 
-/** The limit counts its buffers alone: reading JSON takes several times as much more. */
+/** The limit counts its buffers alone: reading JSON takes several times as much in addition. */
 const SETTINGS = {
   memory_limit: "128MB",
   threads: "1",
