@@ -361,7 +361,7 @@ describe("jobs", () => {
   it("count the windows again before they are shown, older ones from an instant on", async () => {
     for (const more of [[], ["--since", "2026-10-01"]])
       expect((await ops("windows", "--recount", ...more)).code).toBe(0);
-    expect(asked.windows).toEqual([{ since: null }, { since: "2026-10-01T00:00:00Z" }]);
+    expect(asked.windows).toEqual([{ since: null }, { since: "2026-10-01T00:00:00.000000Z" }]);
     await ops("windows");
     expect(asked.windows).toHaveLength(2);
   });

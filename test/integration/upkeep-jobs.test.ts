@@ -166,17 +166,17 @@ it("replays dead letters by reason, once, and lets a record that fails again not
   const one = { ...ALL, topic: "messages", place: place?.place ?? null };
   expect(await resultOf(replayJob, one)).toMatchObject({ read: 1, replayed: 0 });
   const early = "FROM messages FINAL WHERE message_id = 'early'";
-  const [before, uploaded] = [
-    await sql(`SELECT * EXCEPT uploaded_at ${early}`),
-    await sql(`SELECT uploaded_at ${early}`),
-  ];
+  /** All but the stamp, which the text repeats. */
+  const row = `SELECT * EXCEPT (uploaded_at, record),
+    replaceRegexpOne(record, '"record_last_updated":"[^"]*"', '') ${early}`;
+  const [before, uploaded] = [await sql(row), await sql(`SELECT uploaded_at ${early}`)];
   expect(await resultOf(replayJob, { ...one, again: true })).toMatchObject({ read: 1, replayed: 1 });
   await until(
     "it is stored again",
     10_000,
     async () => (await sql(`SELECT uploaded_at ${early}`)) !== uploaded,
   );
-  expect(await sql(`SELECT * EXCEPT uploaded_at ${early}`)).toBe(before);
+  expect(await sql(row)).toBe(before);
   expect(await readable("early")).toBe(1);
 });
 
