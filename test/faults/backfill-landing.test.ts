@@ -455,6 +455,27 @@ const WITHOUT_ENTRY = [
   )
   .join(" UNION ALL ");
 
+test("entries that are missing in the update index and handoffs that are missing are written again, and nothing is deleted", async () => {
+  const events = deliver("missing entries", 60);
+  await write(
+    events.map((event) => ({ ...event, record: process(event) })),
+    now(),
+  );
+  const right = await shown();
+  for (const table of ["conversation_updates", "handoffs"])
+    await warehouse.sql(`DELETE FROM ${table} WHERE cityHash64(client_id, conversation_id) % 3 = 0`);
+  expect(await shown()).not.toEqual(right);
+
+  const tried = await correctWith()(DRY);
+  const done = await correctWith()(EVERYTHING);
+  expect(done.records).toEqual(tried.records);
+  for (const table of ["conversation_updates", "handoffs"] as const)
+    expect(done.rows.inserted[table], table).toBeGreaterThan(5);
+  expect(Object.values(done.rows.deleted).every((count) => count === 0)).toBe(true);
+  expect(await shown()).toEqual(right);
+  expect((await correctWith()(EVERYTHING)).records.different).toBe(0);
+});
+
 test("a record that no entry of changes describes gets one, and one that is gone gets none", async () => {
   const events = deliver("untold", 60);
   await write(
