@@ -400,7 +400,7 @@ test.each([
   expect(inWindow.size).toBeGreaterThan(5);
   const harmed = shuffled(random, taken).map((one) => {
     const bug = random.pick(BUGS);
-    return { one, written: { ...one, record: random.chance(0.4) ? bug(one.record) : one.record } };
+    return { one, written: { ...one, record: random.chance(0.9) ? bug(one.record) : one.record } };
   });
   const written = (isLate: boolean): Taken[] =>
     harmed.filter(({ one }) => (by === "upload" && isIn.has(one)) === isLate).map((each) => each.written);
