@@ -12,13 +12,12 @@ const CANDIDATES: Candidates = {
   dates: "true",
 };
 
-/** The last row of each whole answer. */
+/** Ends each whole answer. */
 const WHOLE = '["whole",""]\n';
 
 const entries = (count: number): string =>
   Array.from({ length: count }, (_, number) => `["since","4\\/acme\\/c\\/\\"${number}"]\n`).join("") + WHOLE;
 
-/** The facts by these answers, and the statements that were asked. */
 const ask = async (
   answers: Readonly<Record<string, string>>,
   { noted = 1, candidates = CANDIDATES }: { noted?: number; candidates?: Candidates | null } = {},

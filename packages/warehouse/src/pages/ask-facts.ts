@@ -9,23 +9,16 @@ import {
 import { exceptionsStatement, factsStatement, type Parameters, movedStatement } from "./page-statements.ts";
 import type { SendStatement } from "./send-statement.ts";
 
-/**
- * What the statement of a range must handle; ask before the range is read.
- * @throws WarehouseError from every method
- */
+/** To ask before the range is read. @throws WarehouseError from every method */
 export type AskForFacts = {
-  /**
-   * About candidates, or without candidates about the client.
-   * @param parameters of the candidates; `noted`: see `createNotedDates`
-   * @param hasExceptions `factsAtOnce` has just found that some of them may have several dates
-   */
+  /** `candidates` null: about the client; `hasExceptions`: `factsAtOnce` has just returned null. */
   facts(
     candidates: Candidates | null,
     parameters: Parameters,
     signal: AbortSignal | undefined,
     hasExceptions?: boolean,
   ): Promise<Facts>;
-  /** The same without looking at the candidates, however many they are; null: some of them may have several dates. */
+  /** null: some candidates may have several dates. */
   factsAtOnce(
     candidates: Candidates,
     parameters: Parameters,
@@ -45,7 +38,7 @@ export const createAskForFacts = (deps: {
     const exceptions = await send(exceptionsStatement(candidates, parameters, sharded), text, signal);
     const { hasErased, atNotedDate, since } = exceptionsOfAnswer(exceptions);
     if (atNotedDate || since === null) return null;
-    // The dates of a record are stored before its entries, so those of all names are there by now.
+    // A record's dates are stored before its entries, so they are all there by now.
     const statement = movedStatement(String(parameters["client"]), since, sharded);
     if (since.length > 0 && someOfAnswer(await send(statement, text, signal))) return null;
     return { hasMoved: false, hasErased };

@@ -6,23 +6,15 @@ import { endStatement, type Parameters } from "./page-statements.ts";
 import type { SendStatement } from "./send-statement.ts";
 import { endOfAnswer, type RangedRows } from "./sql/page-sql.ts";
 
-/** Where the first keys of a window end. */
 export type FoundEnd = {
   readonly keys: number;
-  /** Date of the first key, µs; 0 without keys. */
+  /** µs; 0 without keys. */
   readonly first: number;
   readonly end: PagePosition;
-  /** The window holds no more keys. */
   readonly isLast: boolean;
 };
 
-/**
- * @param name of the statement
- * @param own parameters of the rows in addition to those of a range
- * @param window from behind a position to an instant, exclusive, µs
- * @param most keys, at most
- * @throws WarehouseError
- */
+/** `own`: parameters in addition to the range's; `to`: exclusive, µs. @throws WarehouseError */
 export type FindEnd = (
   name: StatementName,
   rows: RangedRows,
@@ -45,7 +37,6 @@ export const createFindEnd =
     return { keys, first, end: isLast ? { date: to, id: "" } : last, isLast };
   };
 
-/** Parameters of a range between two positions; see `rangeOf`. */
 export const rangeParameters = (after: PagePosition, end: PagePosition): Parameters => ({
   after_date: after.date,
   after_id: after.id,

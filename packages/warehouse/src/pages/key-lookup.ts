@@ -2,11 +2,11 @@ import type { Session } from "../session/session.ts";
 import { linkBoundsOf, rateLimitsOf } from "../access/client-store.ts";
 import type { ApiClient } from "./page.ts";
 
-// Milliseconds, since servers that pass a statement on do not read the DateTime64 that they write into it.
+// In ms: servers cannot read the DateTime64 that they write into statements for others.
 const VALID =
   "NOT revoked AND toUnixTimestamp64Milli(expires_at) NOT BETWEEN 1 AND toUnixTimestamp64Milli(now64(3))";
 
-// The right side of a join is read whole: without its condition, all clients for each key.
+// The right side of a join is read whole: without the condition, all clients.
 const KEY_AND_CLIENT = `SELECT k.key_id AS key_id, k.client_id AS client_id, k.scopes AS scopes,
     c.client_id = '' OR c.deleted AS deleted, c.link_bounds AS link_bounds, c.rate_limits AS rate_limits
   FROM (SELECT * FROM api_keys FINAL WHERE key_hash = {hash:String}) AS k
@@ -38,7 +38,6 @@ function toApiClient(row: StoredKeyAndClient): ApiClient {
   };
 }
 
-/** Finds a key by its SHA-256, with its client; null: unknown, revoked or expired. */
 export const findKey = async (session: Session, hash: string): Promise<ApiClient | null> => {
   const [row] = await session.rows<StoredKeyAndClient>("keys.look_up", KEY_AND_CLIENT, {
     parameters: { hash },
@@ -46,7 +45,6 @@ export const findKey = async (session: Session, hash: string): Promise<ApiClient
   return row === undefined ? null : toApiClient(row);
 };
 
-/** SHA-256 of each valid key, the newest ones when there are more than `most`. */
 export const validKeys = async (session: Session, most: number): Promise<string[]> => {
   const rows = await session.rows<{ readonly key_hash: string }>("keys.valid", VALID_KEYS, {
     parameters: { most },

@@ -20,10 +20,8 @@ import type { List } from "./sql/list.ts";
 import type { RangedRows, ReadShape } from "./sql/page-sql.ts";
 import { CONVERSATIONS_BY_UPDATE } from "./sql/updated-sql.ts";
 
-/** How the records of a step leave. */
 export type StepFormat = {
   readonly name: "lines" | "parquet";
-  /** The statement for records, which are SELECTs of `record`. */
   readonly sql: (kind: RecordKind, records: string, withDeletions: boolean) => string;
   readonly settings: ClickHouseSettings;
   readonly pass: (answer: Readable) => Readable;
@@ -36,7 +34,6 @@ export const LINES: StepFormat = {
   pass: passLines,
 };
 
-/** The last bytes of a whole file. */
 const PARQUET_END = Buffer.from("PAR1");
 
 export const PARQUET: StepFormat = {
@@ -47,7 +44,7 @@ export const PARQUET: StepFormat = {
   pass: (answer) => passBytes(answer, PARQUET_END),
 };
 
-/** Keys in a step whose records have to be sorted or joined: they are held in memory, all of a step. */
+/** Sorted or joined records are held in memory. */
 const SORTED_KEYS = 10_000;
 
 export const createListSteps = (deps: {
@@ -57,7 +54,6 @@ export const createListSteps = (deps: {
   readonly isSharded: () => Promise<boolean>;
   readonly notedDates: () => Promise<number>;
   readonly askForFacts: AskForFacts;
-  /** Keys in a step, at most. */
   readonly stepKeys: number;
 }): ListSteps => {
   const { format, send, findEnd, isSharded, notedDates, askForFacts, stepKeys } = deps;
@@ -67,7 +63,6 @@ export const createListSteps = (deps: {
     readonly name: StatementName;
     readonly kind: RecordKind;
     readonly candidates: Candidates | null;
-    /** SELECT of `record`. */
     readonly records: (shape: ReadShape) => string;
     readonly settings?: ClickHouseSettings | undefined;
     readonly withDeletions?: boolean;
@@ -86,7 +81,6 @@ export const createListSteps = (deps: {
     });
   };
 
-  /** Steps of a range that is ordered by a date. */
   const ranges = (
     of: Records & { readonly rows: RangedRows; readonly keys: number },
     own: Parameters,
@@ -146,7 +140,7 @@ export const createListSteps = (deps: {
           } as const;
           const answer = await send(end, text, signal);
           const bounded = answer !== "";
-          // The least id behind one with more versions than a step.
+          // The least id after one with more versions than a step.
           const behind = answer === `${start}\n` ? `${start}\0` : answer.slice(0, -1);
           const of = {
             name: `${format.name}.end_users`,

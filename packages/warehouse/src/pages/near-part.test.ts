@@ -4,7 +4,6 @@ import { askNearFirst } from "./near-part.ts";
 const DAY = 86_400_000_000;
 const START = 1_000 * DAY;
 
-/** Rows a day from `START` on. */
 const askedAbout = async (days: number, rowsADay: number, wanted: number): Promise<number[]> => {
   const asked: number[] = [];
   const rows = await askNearFirst(

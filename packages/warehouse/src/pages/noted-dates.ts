@@ -4,13 +4,10 @@ import type { Session } from "../session/session.ts";
 
 const ASK_EVERY_MS = 5_000;
 const TIMEOUT_MS = 5_000;
-/** Behind a longer time, all records of a page are looked up rather than all entries since. */
+/** With an older one, pages look up all their records rather than the entries since. */
 const LATELY: Micros = 180 * MICROS_IN_SECOND;
 
-/**
- * The instant up to which `moved_dates` knows moved records, µs; 0: unknown. May be older than the table,
- * never newer.
- */
+/** Up to when `moved_dates` is complete, µs; 0: unknown. Never newer than the table. */
 export const createNotedDates = (from: Session): (() => Promise<Micros>) => {
   const session = from.with({ timeoutMs: TIMEOUT_MS });
   let known: Promise<Micros> = Promise.resolve(0);

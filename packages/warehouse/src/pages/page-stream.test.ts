@@ -96,7 +96,6 @@ const recordOf = (id: string): string => `{"_id":${JSON.stringify(id)},"text":"Ã
 const keyOf = (date: number, id: string): string =>
   `${MARK}${date} ${Buffer.from(id).toString("hex").toUpperCase()}${MARK}`;
 
-/** The answer of ClickHouse about a page of `size` out of these rows. */
 const answerOf = (rows: readonly Row[], size: number): string => {
   const found = rows.slice(0, size + 1).map(([date, id], index) => {
     return recordOf(id) + (index + 1 >= size ? keyOf(date, id) : "");

@@ -2,10 +2,9 @@ import { addAbortSignal, Readable } from "node:stream";
 import type { PagePosition, Streamed } from "./page.ts";
 import { toWarehouseError, unexpectedAnswer, WarehouseError } from "../session/warehouse-error.ts";
 
-// Marks an exception that ClickHouse appends to a running response. Records are compact JSON, which contains
-// no raw carriage return.
+// ClickHouse puts one before an exception; records are compact JSON, which contains none.
 const CARRIAGE_RETURN = 13;
-/** Around the keys of rows and behind the last one, in each whole answer. Records hold it as an escape only. */
+/** Records hold it as an escape only. */
 export const MARK = "\u0003";
 const MARK_BYTE = 3;
 
@@ -13,17 +12,17 @@ function brokenMidway(): WarehouseError {
   return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
 }
 
-/** What waits for a reader costs memory and time of the collector; sockets hold more than this anyway. */
+/** More costs memory and garbage collection (docs/decisions/0028). */
 const WAITING_BYTES = 256 * 1024;
-/** So much of a page is read before it begins: a shorter answer is known to its end by then. */
+/** A shorter answer is known to its end before the page begins. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 
 const NOTHING = Buffer.alloc(0);
 
-/** What passes of a chunk; null: the answer is broken. */
+/** null: broken. */
 type PassChunk = (chunk: Buffer) => Buffer | null;
 
-/** @param finish called at the end of the answer, before that of the stream; throws when it is not whole */
+/** `finish`: before the stream ends; throws when the answer is not whole. */
 const pass = (
   source: Readable,
   passChunk: PassChunk,
@@ -41,12 +40,12 @@ const pass = (
     },
   });
   const fail = (error: unknown): void => void passed.destroy(toWarehouseError(error));
-  // Readers still get the error. Without this listener, an error before the first read would end the process.
+  // Without this listener, an error before the first read would end the process.
   passed.on("error", () => {});
   source.on("data", (chunk: Buffer) => {
     const passing = passChunk(chunk);
     if (passing === null) fail(brokenMidway());
-    // To push nothing would stop a stream that is waited for.
+    // An empty push would stop a stream that is waited for.
     else if (passing.length > 0 && !passed.push(passing)) source.pause();
   });
   source.on("end", () => {
@@ -61,7 +60,7 @@ const pass = (
   return passed;
 };
 
-/** Streams a response of lines. Fails, and never ends cleanly, when ClickHouse fails midway or without the mark. */
+/** Never ends cleanly without the mark. */
 export const passLines = (source: Readable): Readable => {
   let ended = false;
   const unmark: PassChunk = (chunk) => {
@@ -76,7 +75,7 @@ export const passLines = (source: Readable): Readable => {
   });
 };
 
-/** Streams a binary response that ends with `mark`; never ends cleanly when ClickHouse fails midway. */
+/** Never ends cleanly without `mark` at the end. */
 export const passBytes = (source: Readable, mark: Buffer): Readable => {
   let last: Buffer = NOTHING;
   const keep: PassChunk = (chunk) => {
@@ -90,22 +89,16 @@ export const passBytes = (source: Readable, mark: Buffer): Readable => {
 
 export type RowsEnd = {
   readonly rows: number;
-  /** The last record of a full page. */
   readonly last: PagePosition | undefined;
-  /** The record behind the page. */
   readonly behind: PagePosition | undefined;
 };
 
-/** Reads the key of a row. @throws WarehouseError when it is none */
 const readKey = (text: string | undefined): PagePosition => {
   const [, date, id] = /^(\d+) ([\dA-F]*)$/.exec(text ?? "") ?? [];
   if (id === undefined) throw unexpectedAnswer();
   return { date: Number(date), id: Buffer.from(id, "hex").toString() };
 };
 
-/**
- * Reads the end of an answer: the keys of the last record and of the one behind it, and the number of rows.
- */
 const readEnd = (tail: string, size: number): RowsEnd => {
   const parts = tail.split(MARK);
   const count = parts.pop() ?? "";
@@ -121,13 +114,7 @@ const readEnd = (tail: string, size: number): RowsEnd => {
   };
 };
 
-/**
- * Streams the records of an answer in the form of `pageRows`; never ends cleanly when ClickHouse fails
- * midway.
- * @param endOf called at the end of the answer, before that of the stream
- * @param signal destroys the answer
- * @throws WarehouseError when the answer breaks before
- */
+/** Never ends cleanly when ClickHouse fails. `endOf`: called before the stream ends. */
 export const openPage = async <End>(
   source: Readable,
   size: number,
@@ -167,5 +154,4 @@ export const openPage = async <End>(
   };
 };
 
-/** A page without records, for which no query runs. */
 export const emptyPage = <End>(end: End): Streamed<End> => ({ records: Readable.from([]), end: () => end });

@@ -31,7 +31,7 @@ it.each([
     expect(() => read(answer)).toThrow(expect.objectContaining({ causeName: "UNEXPECTED_ANSWER" }));
 });
 
-/** Knows of five keys; its answers to pages are whole, but all rows are missing. */
+/** Five keys; answers are whole, but their rows are missing. */
 const session: Pick<Session, "rows" | "stream" | "with"> = {
   rows: async <Row>() => [{ engine: "MergeTree" } as Row],
   stream: async (name) => {

@@ -10,40 +10,28 @@ import type { List } from "./sql/list.ts";
 import { instantsOfAnswer } from "./sql/page-sql.ts";
 import { isAwayError, WarehouseError } from "../session/warehouse-error.ts";
 
-/** Records by which a page may grow when a single instant exceeds it. */
 const TIE_EXTENSION = 10_000;
-/** Keys beyond the records of a page that it looks at first. */
 const SPARE_KEYS = 10;
-/** A page that finds too few records looks at this many times more keys. */
 const KEYS_FACTOR = 4;
-/** Rows that a guess may make ClickHouse read: some for each record, and granules of all parts. */
+/** Some for each record, and granules of all parts. */
 const GUESSED_ROWS_PER_RECORD = 20;
 const GUESSED_ROWS = 300_000;
 
-/** How far behind `from` a page ends, µs. Numbers of small pages vary more. */
+/** In µs; small pages vary more. */
 const lengthOf = (pace: number, pageSize: number): number =>
   1 + Math.ceil(pace * (pageSize + 1) * (1.2 + 3 / Math.sqrt(pageSize)));
 
-/** Before this instant, µs. */
 const before = (date: number): PagePosition => ({ date, id: "" });
 
-/** The keys that a page looks at. */
 type Range = {
   readonly end: PagePosition;
-  /** It ends with the window. */
   readonly isLast: boolean;
-  /** Date of its first key, µs, or of the position in front of it. */
+  /** Date of its first key, or of the position before it, µs. */
   readonly first: number;
-  /** A record lies behind it. */
   readonly hasMore?: boolean;
 };
 
-/**
- * Reads pages of one list, as ranges with somewhat more records than a page; the end is guessed from the page
- * before or asked for.
- * @param deps.notedDates see `createNotedDates`
- * @throws WarehouseError
- */
+/** The end of a range is guessed, or asked for (docs/decisions/0003). @throws WarehouseError */
 export const createPageReader = (deps: {
   readonly list: List;
   readonly send: SendStatement;
@@ -54,7 +42,6 @@ export const createPageReader = (deps: {
 }): ((query: MessagePageQuery) => Promise<Page>) => {
   const { list, send, findEnd, askForFacts, isSharded, notedDates } = deps;
 
-  /** @param isProbe only whether there is a record is asked */
   const readPage = async (query: MessagePageQuery, isProbe = false): Promise<Page> => {
     const { clientId, pageSize, wholeTies, since, to, after = before(since), pace, signal } = query;
     const sharded = await isSharded();
@@ -68,7 +55,6 @@ export const createPageReader = (deps: {
       noted,
     });
 
-    /** The first `keys` keys, of whole instants where these are wanted; null: there are none. */
     const choose = async (keys: number): Promise<Range | null> => {
       const name = `pages.end_of_${list.name}` as const;
       const found = await findEnd(name, list.rows, own, { after, to }, keys, signal);
@@ -77,7 +63,7 @@ export const createPageReader = (deps: {
       const isLast = found.isLast || (wholeTies && end.date === to);
       return { end, isLast, first: query.after?.date ?? found.first };
     };
-    /** Where a page of whole instants ends; null: the range has too few records. */
+    /** null: too few records. */
     const takeWholeInstants = async (range: Range, facts: Facts): Promise<Range | null> => {
       const statement = instantsStatement(list, { ...facts, sharded }, parametersOf(range.end));
       const { rows, last, before: lastWhole } = instantsOfAnswer(await send(statement, text, signal));
@@ -87,7 +73,7 @@ export const createPageReader = (deps: {
       return { ...range, end, isLast: range.isLast && end.date === to, hasMore };
     };
 
-    /** Opens the page of a range; null: it has too few records, and others lie behind. */
+    /** null: too few records, and others lie behind. */
     const open = async (range: Range, facts: Facts, size: number, most?: number): Promise<Page | null> => {
       let isBegun = false;
       let isShort = false;
@@ -138,7 +124,7 @@ export const createPageReader = (deps: {
         const most = GUESSED_ROWS + GUESSED_ROWS_PER_RECORD * pageSize;
         const range = { end, isLast: end.date === to, first: after.date };
         const page = await open(range, facts, pageSize, most).catch((error: unknown) => {
-          // Whatever it is, the pace in the link would meet it again and again.
+          // The pace in the link would meet any error again and again.
           if (!(error instanceof WarehouseError) || isAwayError(error) || signal?.aborted === true)
             throw error;
           return null;
@@ -153,7 +139,7 @@ export const createPageReader = (deps: {
       const parameters = parametersOf(range.end);
       const facts = await askForFacts.facts(list.candidates, parameters, signal, hasExceptions);
       const taken = wholeTies ? await takeWholeInstants(range, facts) : range;
-      // Room for an instant that exceeds a page, and for records that come between both statements.
+      // Room for an instant beyond a page, and for records that come between the statements.
       const page = taken && (await open(taken, facts, pageSize + (wholeTies ? TIE_EXTENSION : 0)));
       if (page !== null) return page;
     }

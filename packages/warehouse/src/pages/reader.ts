@@ -20,22 +20,16 @@ import type { List } from "./sql/list.ts";
 import { RECORD_COLUMN } from "./sql/page-sql.ts";
 import { CONVERSATIONS_BY_UPDATE } from "./sql/updated-sql.ts";
 
-/** Key look-ups delay every request, so they time out early. */
+/** Key look-ups delay every request. */
 const LOOKUP_TIMEOUT_MS = 5_000;
-/** Large enough that the fixed cost of a query per step is negligible. */
+/** With fewer, the fixed cost of each step's query counts. */
 const STEP_KEYS = 40_000;
 
 export function createReader(deps: {
-  /** For pages, with the reading user. */
   readonly session: Session;
-  /**
-   * For key look-ups, with a user and a pool of its own: pages may use up the limits and connections of
-   * theirs.
-   */
+  /** Its own user and pool: pages may use up the limits and connections of theirs. */
   readonly lookups: Session;
-  /** Timeout of key look-ups and pings. */
   readonly lookupTimeoutMs?: number;
-  /** Keys in one step of `lines` or `parquet`, at most. */
   readonly stepKeys?: number;
 }): Reader {
   const { session, stepKeys = STEP_KEYS, lookupTimeoutMs = LOOKUP_TIMEOUT_MS } = deps;
@@ -60,7 +54,6 @@ export function createReader(deps: {
     }
   }
 
-  /** Whether the tables are distributed over several servers; asked once. */
   const isSharded = (): Promise<boolean> => (knownToBeSharded ??= askWhetherSharded());
 
   const notedDates = createNotedDates(session);
@@ -108,8 +101,7 @@ export function createReader(deps: {
     findKey: (hash) => findKey(lookups, hash),
     validKeys: (most) => validKeys(lookups, most),
     ping: async () => {
-      // A key and a client that nobody has: the tables of keys and clients, of what is erased and of noted
-      // dates must be readable too.
+      // Of nobody: all tables that requests need must be readable.
       const erased = session
         .with({ timeoutMs: lookupTimeoutMs })
         .rows(

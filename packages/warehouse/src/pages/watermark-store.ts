@@ -2,30 +2,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { formatTimestampZ, LIST_NAMES, type ListName, type Micros } from "@conversation-export/domain";
 import type { Session } from "../session/session.ts";
 
-/** Watermarks, µs since the epoch; lists without a known watermark are missing. */
+/** µs since the epoch; lists without one are missing. */
 export type Watermarks = Readonly<Partial<Record<ListName, Micros>>>;
 
-/** What was known of the topic of a list when its watermark was stored. */
 export type TopicIdentity = {
   /** null: the brokers gave none. */
   readonly topicId: string | null;
-  /** When it was found to have been deleted and created anew, ms since the epoch; null: never. */
+  /** Found deleted and created anew, ms since the epoch; null: never. */
   readonly createdAnew: number | null;
 };
 
 /** @throws WarehouseError from every method */
 export type WatermarkReader = {
   load(): Promise<Watermarks>;
-  /** By the newest watermark of each list. */
   loadTopics(): Promise<Readonly<Partial<Record<ListName, TopicIdentity>>>>;
 };
 
 /** @throws WarehouseError from every method */
 export type WatermarkWriter = WatermarkReader & {
-  /**
-   * Stores a watermark; a lower one has no effect. Waits up to a second for ClickHouse's clock; false:
-   * further ahead, not stored.
-   */
+  /** A lower one has no effect; false: over a second ahead of ClickHouse's clock, not stored. */
   save(list: ListName, instant: Micros, topic: TopicIdentity): Promise<boolean>;
 };
 
@@ -63,7 +58,7 @@ const loadTopicsWith = async (session: Session): Promise<Partial<Record<ListName
   );
 };
 
-/** Microseconds from ClickHouse's clock to the instant; negative when it has passed. */
+/** Negative when it has passed. */
 const microsUntil = async (session: Session, instant: Micros): Promise<number> => {
   const [row] = await session.rows<{ ahead: string }>(
     "watermarks.clock",
@@ -85,8 +80,7 @@ export function createWatermarkWriter(deps: { readonly session: Session }): Wate
     loadTopics: () => loadTopicsWith(session),
     async save(list, instant, { topicId, createdAnew }) {
       const ahead = await microsUntil(session, instant);
-      // The largest instant wins for good, so a future one from a wrong clock would be false until its time
-      // comes.
+      // The largest wins for good: one from a wrong clock would be false until its time comes.
       if (ahead > MAX_AHEAD_MICROS) return false;
       if (ahead > 0) await sleep(Math.ceil(ahead / 1000));
       const row = {
@@ -99,7 +93,7 @@ export function createWatermarkWriter(deps: { readonly session: Session }): Wate
       await session.insert(
         "watermarks.save",
         { table: "watermarks", rows: [row] },
-        // Asynchronous: the server combines the rows of all lists and processes, so that few parts arise.
+        // The server combines rows of all lists and processes: fewer parts.
         { settings: { async_insert: 1, wait_for_async_insert: 1 } },
       );
       return true;

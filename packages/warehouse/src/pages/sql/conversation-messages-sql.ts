@@ -1,10 +1,8 @@
-/** The SQL of the messages of one conversation, by date_created. Parameter: `conversation`. */
 import { isShown } from "./erased-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
 import type { List } from "./list.ts";
 import { datesOf, FIRST_ROWS, pageRows, rangeOf, type ReadShape, RECORD_COLUMN } from "./page-sql.ts";
 
-/** Messages with any row that names the conversation. */
 const CANDIDATES: Candidates = {
   kind: "message",
   id: "message_id",
@@ -13,15 +11,12 @@ const CANDIDATES: Candidates = {
   dates: datesOf("date_created"),
 };
 
-// Dates prune as well as the index of conversations; with the index, ClickHouse 25.8 FINAL reads the whole
-// window after one late correction.
+// Dates prune as well; with the index, ClickHouse 25.8 FINAL reads the whole window after a late correction.
 const BY_DATES = { use_skip_indexes_if_final: 0 } as const;
 
 const ofCandidates = (column: string): string => `(SELECT ${column} FROM messages WHERE ${CANDIDATES.range})`;
 
-/** SELECT of columns of the live messages, in order. */
-// A message may have versions in different conversations, so FINAL decides; PREWHERE has key columns only, to
-// keep all versions.
+// Versions may name different conversations: FINAL decides; PREWHERE on key columns keeps all.
 const liveOnes = (columns: string, { hasMoved, hasErased }: ReadShape): string =>
   `SELECT ${columns} FROM messages FINAL
       PREWHERE date_created IN ${ofCandidates("date_created")}

@@ -1,4 +1,3 @@
-/** The parts that all statements about conversations share. */
 import { type Candidates, onceOnly, datesOfMoved } from "./identity-sql.ts";
 
 // Of an attempt whose latest entry has no handoff_id, entries under a handoff_id are older forms.
@@ -8,15 +7,9 @@ const MERGED = `groupArray((date_created, target, target_kind, entry)) AS attemp
         groupArrayIf(target, target_kind = 'id') AS unnamed,
         concat('[', arrayStringConcat(arrayMap(h -> h.4, arraySort(${SHOWN})), ','), ']') AS entries`;
 
-/**
- * The handoffs array of each conversation with handoffs: `conversation_id`, `entries`, and without several
- * dates `conversation_date_created`.
- *
- * @param keys SQL condition on `conversation_date_created` for the dates of the page
- * @param moved conversations of which all dates are read; null: none has moved
- */
+/** `moved`: all their dates are read; null: none has moved. */
 export function handoffsOf(keys: string, moved: Candidates | null): string {
-  // References, which have no entry, go after the merge: they replace entries of the same attempt.
+  // References, without entry, go after the merge: they replace entries of the same attempt.
   if (moved === null) {
     return `(SELECT conversation_date_created, conversation_id, ${MERGED}
       FROM handoffs FINAL
@@ -32,15 +25,11 @@ export function handoffsOf(keys: string, moved: Candidates | null): string {
 }
 
 const ENTRIES = "if(empty(h.entries), '[]', h.entries)";
-/** The public JSON of a conversation `r` with its handoffs `h`. */
 export const CONVERSATION = `concat(r.head, ${ENTRIES}, r.tail)`;
-/** The same in three columns, which spares copying the text. */
+/** Three columns spare copying the text. */
 export const RECORD_TEXTS = `r.head AS head, ${ENTRIES} AS entries, r.tail AS tail`;
 
-/**
- * Joins conversations `r` with their handoffs `h`. A join reads its right side first: in sharded tables that
- * must be the records, since older handoffs would be wrong.
- */
+/** A join reads its right side first: over shards the records, since older handoffs would be wrong. */
 export function withHandoffs(
   records: string,
   handoffs: string,
@@ -53,8 +42,5 @@ export function withHandoffs(
   return `${joined} ON ${date}h.conversation_id = r.conversation_id`;
 }
 
-/**
- * Orders joined conversations and keeps one row of each, after the join: before it, ClickHouse sorts the
- * range once more.
- */
+/** After the join: before it, ClickHouse sorts the range once more. */
 export const JOINED_IN_ORDER = `ORDER BY r.date_created, r.conversation_id ${onceOnly({ id: "r.conversation_id" })}`;

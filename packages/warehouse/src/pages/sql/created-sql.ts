@@ -1,4 +1,3 @@
-/** The SQL of lists by date_created. */
 import { CONVERSATION, handoffsOf, JOINED_IN_ORDER, RECORD_TEXTS, withHandoffs } from "./conversation-sql.ts";
 import { type Candidates, liveInOrder, liveRows } from "./identity-sql.ts";
 import type { List } from "./list.ts";
@@ -20,7 +19,6 @@ const CONVERSATION_CANDIDATES: Candidates = {
   dates: datesOf("date_created"),
 };
 
-/** SELECT of columns of the live conversations `r` with their handoffs `h`, in order. */
 function joined(columns: string, shape: ReadShape): string {
   const records = liveRows("date_created, conversation_id, head, tail", CONVERSATION_CANDIDATES, shape);
   const moved = shape.hasMoved ? CONVERSATION_CANDIDATES : null;

@@ -2,18 +2,14 @@ import { isShown } from "./erased-sql.ts";
 import { FIRST_ROWS, pageRows, RECORD_COLUMN } from "./page-sql.ts";
 
 const OF_CLIENT = "client_id = {client:String} AND end_user_id >= {from:String}";
-// External ids and addresses may differ between versions, so FINAL must pick the live version first.
+// External ids may differ between versions, so FINAL must pick the live one first.
 const ofExternalId = (selected: boolean): string =>
   selected ? "has(external_ids, {external_id:String})" : "true";
 
-/** SQL for the id of the row behind the first `rows` rows of all versions; no row when there are fewer. */
 export const END_USER_STEP = `SELECT end_user_id FROM end_users WHERE ${OF_CLIENT}
     ORDER BY client_id, end_user_id LIMIT 1 OFFSET {rows:UInt32}`;
 
-/**
- * SELECT of columns of the live end users from one id to another in order. Parameters: client, from,
- * external_id; `behind`, the first id that is no longer read, where it is bounded.
- */
+/** `behind`: exclusive. */
 export const endUsersInRange = (
   columns: string,
   shape: { readonly selected: boolean; readonly hasErased: boolean; readonly bounded: boolean },
@@ -21,7 +17,6 @@ export const endUsersInRange = (
     WHERE ${OF_CLIENT} AND ${shape.bounded ? "end_user_id < {behind:String}" : "true"} AND ${ofExternalId(shape.selected)} AND ${isShown("end_user", shape.hasErased, null)}
     ORDER BY client_id, end_user_id`;
 
-/** End users from an id on, inclusive, as `pageRows` does it, without a date. Parameters: client, from, size, external_id. */
 export const endUsers = (shape: { readonly selected: boolean; readonly hasErased: boolean }): string =>
   pageRows(
     RECORD_COLUMN,

@@ -1,17 +1,13 @@
-/**
- * The SQL of conversations by date_updated. The update index names every conversation that ever had a date in
- * the range; live rows decide.
- */
+/** The update index names what ever had a date in the range; live rows decide. */
 import { CONVERSATION, handoffsOf, RECORD_TEXTS, withHandoffs } from "./conversation-sql.ts";
 import { isShown } from "./erased-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
 import type { List } from "./list.ts";
 import { CONVERSATION_COLUMNS, FIRST_ROWS, pageRows, rangeOf, type ReadShape } from "./page-sql.ts";
 
-/** ClickHouse reads other columns behind a sort with a LIMIT, however large, of the rows that it leaves. */
+/** With any LIMIT, ClickHouse reads other columns only of the rows that it leaves. */
 const TEXTS_LAST = { query_plan_max_limit_for_lazy_materialization: "0" } as const;
 
-/** Conversations with an entry in the range. */
 const CANDIDATES: Candidates = {
   kind: "conversation",
   id: "conversation_id",
@@ -23,13 +19,11 @@ const CANDIDATES: Candidates = {
 const ofCandidates = (column: string): string =>
   `(SELECT ${column} FROM conversation_updates WHERE ${CANDIDATES.range})`;
 
-/** So many that there are enough when each is there under two dates. */
+/** If each record is there under two dates. */
 const ENOUGH = "2 * ({size:UInt32} + 1)";
 const ANY_NUMBER = String(2 ** 32 - 1);
 
-/** SELECT of columns of the first `most` live rows of candidates. */
-// PREWHERE has key columns only, to keep all versions for FINAL; the date first spares reading ids. With
-// LIMIT, texts are read last: see `TEXTS_LAST`.
+// PREWHERE on key columns keeps all versions for FINAL. For LIMIT see `TEXTS_LAST`.
 function liveOnes(columns: string, { hasMoved, hasErased }: ReadShape, most: string): string {
   const dates = `date_created IN ${ofCandidates("date_created")}`;
   const where = `client_id = {client:String} AND ${dates}`;
@@ -39,7 +33,6 @@ function liveOnes(columns: string, { hasMoved, hasErased }: ReadShape, most: str
       ORDER BY date_updated, conversation_id LIMIT ${most}) ${onceOnly(CANDIDATES)}`;
 }
 
-/** SELECT of `d`, `id` and the texts of the first `most` live conversations of candidates, in no order. */
 function joined(texts: string, shape: ReadShape, most: string): string {
   const records = liveOnes("date_updated, date_created, conversation_id, head, tail", shape, most);
   const dates = `conversation_date_created IN ${ofCandidates("date_created")}`;
