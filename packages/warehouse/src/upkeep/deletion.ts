@@ -2,39 +2,29 @@ import type { ClickHouseSettings } from "@clickhouse/client";
 import type { ClusterNames } from "../session/cluster-names.ts";
 import type { Session } from "../session/session.ts";
 
-/** Rows of one table; `condition` is SQL with `{name:Type}` for each of `parameters`. */
+/** `condition`: SQL with `{name:Type}` for each of `parameters`. */
 export type RowSelection = {
   readonly table: string;
   readonly condition: string;
   readonly parameters?: Readonly<Record<string, unknown>>;
 };
 
-/**
- * Deletes rows. Every method resolves when no query sees them any more.
- *
- * @throws WarehouseError
- */
+/** Each resolves when no query sees the rows any more. @throws WarehouseError */
 export type Deletion = {
-  /** Hides the rows at once; merges remove their bytes later. */
+  /** Merges remove the bytes later. */
   mask(rows: RowSelection, signal?: AbortSignal): Promise<void>;
-  /** Rewrites the parts that hold the rows, so that no active part has their bytes. */
+  /** Leaves the bytes in no active part. */
   erase(rows: RowSelection, signal?: AbortSignal): Promise<void>;
-  /** Rewrites the parts of a partition without their masked rows, which `erase` does not find. */
+  /** Removes masked rows, which `erase` does not find. */
   dropMasked(table: string, partition: string, signal?: AbortSignal): Promise<void>;
 };
 
-/** Lets a query read masked rows that are still stored, too. */
 export const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
 
-/** Tables with a projection: it still shows rows that a lightweight DELETE has masked in the table. */
+/** Their projections still show rows that a lightweight DELETE has masked. */
 export const WITH_PROJECTION: ReadonlySet<string> = new Set(["messages"]);
 
-/**
- * SQL that hides rows of a table from all queries in the cheapest way: a lightweight DELETE, or a mutation
- * where a projection would still show the rows.
- *
- * @param partition id of the partition to search; absent: all
- */
+/** The cheapest SQL that hides rows from all queries; `partition`: its id. */
 export function hidingStatement(
   table: string,
   names: ClusterNames,
@@ -48,7 +38,6 @@ export function hidingStatement(
     : `DELETE FROM ${target} ${place}WHERE ${condition}`;
 }
 
-/** @param deps.session of the user for jobs */
 export function createDeletion(deps: { readonly session: Session }): Deletion {
   const session = deps.session.with({
     timeoutMs: 3_600_000,
@@ -56,7 +45,7 @@ export function createDeletion(deps: { readonly session: Session }): Deletion {
       // 2: wait for all replicas.
       mutations_sync: "2",
       lightweight_deletes_sync: "2",
-      // Allows subqueries in mutations. They read the keys of the job, which do not change while it runs.
+      // For subqueries: they read the job's keys, which do not change meanwhile.
       allow_nondeterministic_mutations: 1,
     },
   });

@@ -1,13 +1,6 @@
 import type { Session } from "../session/session.ts";
 
-/**
- * Deletions that ClickHouse has not finished, also of processes that are gone; `failing`: it cannot go on
- * with one, and keeps trying.
- *
- * @param tables from which rows are deleted, by the names of queries
- * @param options.mark part of the statements; default: all
- * @throws WarehouseError
- */
+/** Also those of dead processes. @throws WarehouseError */
 export const deletionsUnderWay = async (
   session: Pick<Session, "rows" | "names">,
   tables: readonly string[],

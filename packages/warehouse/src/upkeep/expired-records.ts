@@ -3,23 +3,18 @@ import { CHANGES } from "../tables/changes.ts";
 import { RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
 import { OF_SHARE, RUN, type Table, TABLES } from "./erasure/erasure-keys.ts";
 
-/**
- * SQL: dated before the client's cutoff. Parameters: clients, cutoffs (µs, in the same order), latest (the
- * largest cutoff).
- */
+/** `cutoffs` (µs) in the order of `clients`; `latest`: the largest. */
 export const isOlder = (column: string): string =>
   `client_id IN {clients:Array(String)}
     AND ${column} < fromUnixTimestamp64Micro({latest:Int64}, 'UTC') AND ${isBeforeCutoff(column)}`;
 const isBeforeCutoff = (date: string): string =>
   `toUnixTimestamp64Micro(${date}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]`;
 
-/** SQL: written so long ago that no batch with this instant of upload is still on its way. */
+/** No batch with an earlier stamp is still in flight. */
 export const SETTLED = "fromUnixTimestamp64Micro({settled:Int64}, 'UTC')";
 
-/** Records without a date in their key, such as end users, are named without one. */
 const NO_DATE = "toDateTime64(0, 6, 'UTC')";
 
-/** The tables that retention removes rows from, as erasures name them. */
 export const EXPIRING: readonly Table[] = TABLES.map(({ table, records }) => ({
   table,
   records: records.map((one) =>
@@ -29,10 +24,7 @@ export const EXPIRING: readonly Table[] = TABLES.map(({ table, records }) => ({
 
 const INSERT = "INSERT INTO erasure_keys (client_id, phase, kind, id, date_created, request_id)";
 
-/**
- * INSERTs of the dates before the cutoff under which anything of a conversation or message is stored. Further
- * parameters: run, request. `ofClient`: for each client by itself, its parameter is `client`.
- */
+/** Stored dates before the cutoff; `ofClient`: to run for each `client`. */
 export const DATES_BEFORE: readonly { readonly ofClient: boolean; readonly statement: string }[] =
   EXPIRING.flatMap(({ table, records }) =>
     DATED_KINDS.flatMap((kind) =>
@@ -52,18 +44,10 @@ export const DATES_BEFORE: readonly { readonly ofClient: boolean; readonly state
     ),
   );
 
-/** SQL for a share of these keys. */
 const found = (kind: DatedKind): string =>
   `erasure_keys WHERE phase = 'found' AND kind = '${kind} record' AND ${RUN} AND ${OF_SHARE}`;
 
-/**
- * INSERTs of the keys of a share of the expired records. A record expires by the date of its live row. Most have
- * one date. Of those that `record_dates` knows under several, the live date is `moved` and the others are `stale`.
- * A record with several dates and a row that has just come is kept until the next run. None of the statements
- * reads what another has noted as kept.
- *
- * @param rowsOf the table to read `_row_exists` from
- */
+/** A record with several dates waits until its rows are settled: its live date is `moved`, others are `stale`. */
 export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): readonly string[] => {
   const { name, id } = ownTableOf(kind);
   const dates = `SELECT client_id, id, date_created FROM record_dates WHERE record GLOBAL IN (
@@ -86,10 +70,9 @@ export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): r
   ];
 };
 
-/** The date of the latest update; masked rows count only for end users without any other row. */
+/** Masked rows count only for end users without any other row. */
 const LATEST_UPDATE = "if(max(visible) = 1, maxIf(date_updated, visible = 1), max(date_updated))";
 
-/** SQL for the rows of end users (has_row = 1), and their entries of changes. */
 const endUsers = (rowsOf: (table: string) => string): string =>
   `SELECT client_id, end_user_id AS id, date_updated, uploaded_at, _row_exists AS visible, 1 AS has_row
     FROM ${rowsOf("end_users")} WHERE client_id IN {clients:Array(String)}
@@ -97,10 +80,7 @@ const endUsers = (rowsOf: (table: string) => string): string =>
     WHERE client_id IN {clients:Array(String)} AND kind = 'end_user' AND NOT deleted`;
 export const countEndUsers = (rowsOf: (table: string) => string): string =>
   `SELECT toString(count()) AS rows FROM (${endUsers(rowsOf)})`;
-/**
- * INSERT of the keys of a share of the expired end users. Those with entries and no row, as a run that broke off leaves
- * them, are `gone`: nothing says how old they are, so their events stay.
- */
+/** `gone`: only entries are left. Nothing says how old they are: their events stay. */
 export const expiredEndUsers = (rowsOf: (table: string) => string): string =>
   `${INSERT} SELECT client_id, 'deleting', if(max(has_row) = 1, 'end_user record', 'end_user gone'), id, ${NO_DATE}, {request:String}
     FROM (${endUsers(rowsOf)}) WHERE ${OF_SHARE} GROUP BY client_id, id

@@ -1,44 +1,31 @@
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 
-/** Kind of the rows by which a run sees that its keys are all there. */
+/** Rows of this kind show that no key was removed. */
 const BEGUN = "begun";
-/** So many that each of a few shards has some: each shard drops the keys of a run for itself. */
+/** Enough for each of a few shards: each drops a run's keys for itself. */
 const BEGUN_ROWS = 64;
 const OF_BEGUN = `job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}'`;
 
-/** Reads which holders of runs are alive. */
 export type Alive = () => Promise<ReadonlySet<string>>;
 
-/**
- * The keys of runs in `job_keys`. Every run has its own partition, so dropping it removes the rows at once
- * and from all active parts.
- */
+/** A run is a partition of `job_keys`: dropping it empties all active parts at once. */
 export type JobKeys = {
-  /** Begins a run whose keys are checked by `assertKept`. */
   begin(run: string, signal?: AbortSignal): Promise<void>;
-  /**
-   * Proves that no key of the run has been removed since `begin`, so that every statement in between saw all
-   * that were noted before it.
-   * @throws ServiceError `keys_lost` (retryable)
-   */
+  /** No key was removed since `begin`. @throws ServiceError `keys_lost` (retryable) */
   assertKept(run: string): Promise<void>;
   forget(run: string): Promise<void>;
-  /** Names of the runs that begin with `prefix`. */
   runs(prefix: string): Promise<readonly string[]>;
-  /**
-   * Names of the runs `<prefix><holder>/…` whose holder is not alive, and of those of `own`.
-   * @param own whose runs are all over; null: nobody's
-   */
+  /** Runs `<prefix><holder>/…` whose holder is not alive, or is `own` and has ended them all. */
   dead(prefix: string, own: string | null, alive: Alive): Promise<readonly string[]>;
-  /** Removes the keys of these runs. One that was only paused sees it by `assertKept`. */
+  /** A run that was only paused fails in `assertKept`. */
   forgetDead(prefix: string, own: string | null, alive: Alive): Promise<void>;
 };
 
-/** Name of a run whose keys are removed when `holder` is not alive any more. */
+/** The run's keys are removed once `holder` is not alive. */
 export const heldRun = (prefix: string, holder: string, id: string): string => `${prefix}${holder}/${id}`;
 
-/** SQL: the keys of the run are all there; false in a deletion that goes on behind their removal. */
+/** False in a deletion that goes on after its keys were removed. */
 export const KEYS_ARE_KEPT = `{run:String} IN (SELECT run_id FROM ${OF_BEGUN} GROUP BY run_id HAVING count() = ${BEGUN_ROWS})`;
 
 export const createJobKeys = ({ session }: { readonly session: Session }): JobKeys => {
@@ -60,7 +47,7 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
 
   const dead: JobKeys["dead"] = async (prefix, own, alive) => {
     const found = await runs(prefix);
-    // Behind the runs: whoever has begun one meanwhile is not in an older answer.
+    // After the runs: an older answer may lack a holder that has begun one meanwhile.
     const living = await alive();
     return found.filter((run) => {
       const [holder = ""] = run.slice(prefix.length).split("/");

@@ -10,12 +10,10 @@ import type { Session, StatementName } from "../session/session.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 import { type Alive, createJobKeys, heldRun } from "./job-keys.ts";
 
-/** Kind of the keys of records by their dates of creation. */
 export const CARRIED = "carried";
-/** Kind of all noted dates of the carried records. */
 const DATED = "dated";
 
-/** `date`: of creation, unless another kind than `CARRIED` says otherwise. */
+/** `date`: of creation for `CARRIED`. */
 export type NotedKey = {
   readonly kind: string;
   readonly clientId: string;
@@ -23,34 +21,27 @@ export type NotedKey = {
   readonly date: Micros;
 };
 
-/** SQL for a set of columns of the noted keys of a kind. Parameter: run. */
 export const ofRun = (kind: string, columns: string): string =>
   `(SELECT ${columns} FROM job_keys WHERE run_id = {run:String} AND kind = '${kind}')`;
 
-/** SQL condition: the row is one of a carried record, under any noted date. */
+/** Rows of carried records, under all their dates. */
 export const ofDates = (created: string, id: string): string =>
   `(client_id, ${created}, ${id}) GLOBAL IN ${ofRun(DATED, "client_id, date_created, id")}`;
 
-/** Asks a question about the noted keys, which are those of its parameter `run`. */
+/** With the parameter `run`. */
 export type Ask = <Row>(name: StatementName, query: string) => Promise<Row[]>;
 
 /** @throws WarehouseError from every method */
 export type NotedKeys = {
-  /**
-   * Calls `work` while the keys are in `job_keys`, for up to about ten thousand at a time.
-   *
-   * @param options.type of the carried records, whose dates are then noted as well; null: they are not
-   */
+  /** For up to ten thousand keys; `type`: of carried records whose dates are stored too. */
   during<T>(
     keys: readonly NotedKey[],
     options: { readonly type: EventType | null; readonly signal: AbortSignal | undefined },
     work: (ask: Ask) => Promise<T>,
   ): Promise<T>;
-  /** Removes the keys of runs of dead processes. */
   sweep(alive: Alive): Promise<void>;
 };
 
-/** @param deps.prefix of the runs, which `deps.holder`, this process, has in `job_keys` */
 export const createNotedKeys = (deps: {
   readonly session: Session;
   readonly prefix: string;
@@ -90,7 +81,7 @@ export const createNotedKeys = (deps: {
           );
         return await work(ask);
       } finally {
-        // Keys that cannot be removed now are removed when this process has ended.
+        // `sweep` removes what is left when this process has ended.
         await jobKeys.forget(run).catch(() => {});
       }
     },

@@ -16,56 +16,40 @@ import { CHANGES } from "../tables/changes.ts";
 import type { Alive } from "./job-keys.ts";
 import { type Ask, CARRIED, createNotedKeys, type NotedKey, ofDates, ofRun } from "./noted-keys.ts";
 
-/** An export of a record on the bus. */
 export type CarriedExport = {
   readonly clientId: string;
   readonly id: string;
   readonly dateCreated: Micros;
   readonly version: Version;
-  /** Of a conversation. */
   readonly handoffs?: readonly HandoffEntry[];
 };
 
-/**
- * Progress of the comparison: the next offset of each partition, and the end of the last compared hour, ms.
- */
+/** `until`: end of the last compared hour, ms; `offsets`: the next ones. */
 export type ReconciledUntil = {
   readonly until: number;
   readonly offsets: readonly ComparedOffset[];
 };
 
-/** `topicId`: of the topic in which the offset counts; null: the brokers gave none. */
+/** `topicId`: null if the brokers gave none. */
 export type ComparedOffset = { topic: string; topicId: string | null; partition: number; offset: number };
 
-/** A table in which a record, a part of it, its place in a list or in the order of changes is missing. */
 export type Lacking = RecordTable | typeof CHANGES;
 
 /** @throws WarehouseError from every method */
 export type ReconcileStore = {
-  /**
-   * Tells for each export which table lacks it; null: readers see this version of the record or a later one,
-   * in every list, the attempts of its handoffs or later ones, and an entry of `changes` that describes it. For up
-   * to about ten thousand exports at a time.
-   */
+  /** For up to ten thousand exports; null: all lists and the change feed have this version or a later one. */
   lacking(
     type: EventType,
     exports: readonly CarriedExport[],
     signal?: AbortSignal,
   ): Promise<(Lacking | null)[]>;
-  /**
-   * Tells for each export of an erased record whether the record is still readable in any version: stored,
-   * and not erased by an open request. Only rows under the export's own date of creation count: under a later
-   * date, the id belongs to a record that may be kept. Stores only hashes of the ids for the query.
-   */
+  /** Under this date: under later ones a record may be kept. Stores only hashed ids. */
   present(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
-  /** Removes the keys of runs of dead processes. */
   sweep(alive: Alive): Promise<void>;
-  /** null: nothing has been compared yet. */
   loadUntil(): Promise<ReconciledUntil | null>;
   saveUntil(until: ReconciledUntil): Promise<void>;
 };
 
-/** Marks the runs of this store in `job_keys`. */
 const PREFIX = "reconcile-";
 
 const hashOf = (id: string): string => hash("sha256", id, "hex");
@@ -78,7 +62,6 @@ type FoundLive = readonly [...Found, uploadedAt: string];
 type FoundEntry = readonly [client: string, id: string, storedAt: string];
 type FoundHandoff = readonly [client: string, id: string, target: string, kind: number, version: string];
 
-/** The live row of each carried record: `v` its version, `u` its upload. ClickHouse skips masked rows. */
 const liveRows = (type: EventType): string => {
   const { name: table, id, keyDate } = OWN_TABLE_OF[type];
   const where =
@@ -92,10 +75,7 @@ const liveRows = (type: EventType): string => {
 const latestSql = (type: EventType): string =>
   `SELECT client_id, id, toString(v), toString(toUnixTimestamp64Micro(u)) FROM (${liveRows(type)})`;
 
-/**
- * The latest entry of `changes` for each record. `changes` has no order by id, so it is looked for where a batch writes
- * it: within a second from the upload. One of a deletion says nothing of a row, and does not stay.
- */
+/** `changes` has no order by id; `stored_at` is at most a second after `uploaded_at`. */
 const publishedSql = (
   type: EventType,
 ): string => `SELECT client_id, id, toString(toUnixTimestamp64Micro(max(stored_at)))
@@ -105,7 +85,7 @@ const publishedSql = (
     AND (client_id, id) GLOBAL IN ${ofRun(CARRIED, "client_id, id")}
   GROUP BY client_id, id`;
 
-/** The live versions that the update index has. Of equal versions the later upload is live. */
+/** Of equal versions the later upload is live. */
 const INDEXED = `SELECT client_id, conversation_id, toString(version) FROM conversation_updates
   WHERE (client_id, date_updated, conversation_id, version) GLOBAL IN
     (SELECT client_id, argMax(date_updated, (version, uploaded_at)), conversation_id, max(version) FROM conversations
@@ -115,7 +95,6 @@ const HANDOFFS = `SELECT client_id, conversation_id, target, toUInt8(target_kind
   WHERE ${ofDates("conversation_date_created", "conversation_id")}
   GROUP BY client_id, conversation_id, target, target_kind`;
 
-/** The carried records, named by hashes, with rows that are not erased. */
 const standingSql = (type: EventType): string => {
   const { name: table, id, kind } = OWN_TABLE_OF[type];
   const rows = `SELECT client_id, lower(hex(SHA256(${id}))) AS hash, date_created AS created, arrayJoin(${erasedNames(kind)}) AS name
@@ -131,17 +110,13 @@ const standingSql = (type: EventType): string => {
 const versionsOf = (rows: readonly (Found | FoundLive)[]): ReadonlyMap<string, bigint> =>
   new Map(rows.map(([clientId, id, version]) => [nameOf({ clientId, id }), BigInt(version)]));
 
-/** The instants that stand last in rows of records, µs. */
 const instantsOf = (rows: readonly (FoundLive | FoundEntry)[]): ReadonlyMap<string, Micros> =>
   new Map(rows.map((row) => [nameOf({ clientId: row[0], id: row[1] }), Number(row.at(-1))]));
 
 const targetOf = (one: Pick<CarriedExport, "clientId" | "id">, target: string, kind: number): string =>
   JSON.stringify([one.clientId, one.id, target, kind]);
 
-/**
- * @param deps.now milliseconds since the epoch
- * @param deps.holder names this process
- */
+/** `now`: ms since the epoch. */
 export const createReconcileStore = (deps: {
   readonly session: Session;
   readonly now: () => number;
@@ -149,7 +124,7 @@ export const createReconcileStore = (deps: {
 }): ReconcileStore => {
   const session = deps.session.with({
     timeoutMs: 600_000,
-    // A projection would still show rows that are masked in its table.
+    // A projection would still show masked rows.
     settings: { optimize_use_projections: 0 },
   });
   const noted = createNotedKeys({ session, prefix: PREFIX, holder: deps.holder });
@@ -161,7 +136,6 @@ export const createReconcileStore = (deps: {
     date: dateCreated,
   });
 
-  /** By conversation: whether the update index has its live version, and its latest attempts by target. */
   const readRelated = async (
     ask: Ask,
   ): Promise<{ indexed: ReadonlyMap<string, bigint>; attempts: ReadonlyMap<string, bigint> }> => {
@@ -183,7 +157,7 @@ export const createReconcileStore = (deps: {
     return noted.during(keys, { type, signal }, async (ask) => {
       const live = await ask<FoundLive>("reconcile.latest", latestSql(type));
       const latest = versionsOf(live);
-      // Behind the rows, whose entries were written before them.
+      // After the rows: their entries were written before them.
       const entries = await ask<FoundEntry>("reconcile.published", publishedSql(type));
       const [storedAt, uploadedAt] = [instantsOf(entries), instantsOf(live)];
       const isPublished = (name: string): boolean => (storedAt.get(name) ?? 0) >= (uploadedAt.get(name) ?? 0);
@@ -210,7 +184,7 @@ export const createReconcileStore = (deps: {
       const first = await lookUp(type, exports, signal);
       const others = exports.filter((_, index) => first[index] !== null);
       if (others.length === 0) return first;
-      // A record that was exported again between two of the queries looks incomplete: asked a second time.
+      // A record exported again between two queries looks incomplete: asked once more.
       const second = await lookUp(type, others, signal);
       let at = 0;
       return first.map((lack) => (lack === null ? null : (second[at++] ?? null)));

@@ -20,49 +20,32 @@ import {
   type Which,
 } from "./expired-rows.ts";
 
-/** Records of the client from before this instant are expired. */
 export type Cutoff = { readonly clientId: string; readonly before: Micros };
 
-/**
- * The records that are expired at one moment. Conversations (with handoffs and updates) and messages expire
- * by their date of creation; of several dates, that of the latest export counts for all rows. End users
- * expire by the latest update date of any of their versions: a profile is kept while its person keeps coming
- * back. Their keys are in `erasure_keys`, for a request of the run that no erasure looks at.
- */
+/** Conversations and messages expire by their live date of creation, end users by their latest update. */
 export type Expired = {
-  /**
-   * Counts stored rows by client, superseded and masked ones included; of changes all whose
-   * deletion is published, also those that stay for now.
-   * @throws ServiceError `keys_lost` (retryable), also `erase`
-   */
+  /** Stored rows, superseded and masked ones too. @throws ServiceError `keys_lost` (retryable) */
   count(table: RetentionTable, signal?: AbortSignal): Promise<{ clientId: string; rows: number }[]>;
-  /**
-   * Removes these rows from all active parts. `dropped`: rows of parts that held only expired rows and were
-   * dropped whole; other parts are rewritten. Tells readers of changes before it removes entries of these.
-   */
+  /** `dropped`: in whole parts. Publishes deletions before it removes entries of changes. */
   erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
-  /** Publishes what a run that failed has not published, and removes the keys. Keys that are left go after a day. */
+  /** Publishes what a failed run has not, and removes the keys. */
   end(signal: AbortSignal): Promise<void>;
 };
 
 /** @throws WarehouseError from every method */
 export type RetentionStore = {
-  /** ClickHouse's clock in milliseconds. */
+  /** ClickHouse's clock, ms. */
   serverTime(): Promise<number>;
-  /** Looks for what is expired. What a run that broke off has left is found again. */
+  /** Also what a failed run has left. */
   expired(cutoffs: readonly Cutoff[], signal?: AbortSignal): Promise<Expired>;
 };
 
 /** Longer than ingest keeps a batch in flight with the same stamp. */
 const ON_THE_WAY = "INTERVAL 10 MINUTE";
-/** Keys of one statement: each deletion rewrites the parts that it touches, and holds its keys in memory. */
+/** A deletion rewrites the parts that it touches, and holds its keys in memory. */
 const KEYS_AT_ONCE = 2_000_000;
 const MAX_ROUNDS = 10;
 
-/**
- * @param deps.session of the user for jobs
- * @param deps.keysAtOnce default: two million
- */
 export const createRetentionStore = (deps: {
   readonly session: Session;
   readonly runUpload: RunUpload;
@@ -75,7 +58,7 @@ export const createRetentionStore = (deps: {
   const keyed = createKeyedDeletion({ session, deletion });
   const { forget } = createErasureEnd({ session, deletion });
 
-  /** The table to read `_row_exists` from: a distributed table has no such column. */
+  /** A distributed table has no `_row_exists`. */
   const rowsOf = (table: string): string =>
     cluster === null ? table : `clusterAllReplicas('${cluster}', currentDatabase(), '${table}_local')`;
 
@@ -115,12 +98,10 @@ export const createRetentionStore = (deps: {
         });
       const note = (statement: string, given: Parameters): Promise<void> =>
         session.command("retention.note", statement, { parameters: given, settings: WITH_HIDDEN, signal });
-      /** Parameters of each share of so many keys. */
       const inShares = (keys: number): readonly Parameters[] => {
         const shares = Math.ceil(keys / keysAtOnce);
         return Array.from({ length: shares }, (_, share) => ({ ...parameters, shares, share }));
       };
-      /** How many keys the run has, by kind. */
       const countKeys = async (phase: string): Promise<ReadonlyMap<string, number>> => {
         const query = `SELECT toString(kind) AS kind, toString(count()) AS rows FROM erasure_keys
           WHERE phase = '${phase}' AND kind != 'run' AND ${RUN} GROUP BY kind`;
@@ -128,7 +109,6 @@ export const createRetentionStore = (deps: {
         return new Map(counts.map(({ kind, rows }) => [kind, Number(rows)]));
       };
 
-      /** @throws ServiceError `keys_lost` */
       const assertKept = async (): Promise<void> => {
         const query = `SELECT toString(uniqExact(client_id)) AS rows FROM ${OF_RUN}`;
         if (countOf(await select(query, parameters)) === new Set(clients).size) return;
@@ -160,13 +140,11 @@ export const createRetentionStore = (deps: {
           await removeKeys().catch(() => undefined);
           throw error;
         });
-      /** Each deletion rewrites the parts that it touches, so a table has as many as its own keys need. */
       const sharesOf = (table: RetentionTable, which: Which): readonly Parameters[] =>
         inShares(kindsOf(table, which).reduce((sum, kind) => sum + (keys.get(kind) ?? 0), 0));
       let stale = [...keys.keys()].some((kind) => kind.endsWith(" stale"));
       let isPublished = true;
 
-      /** Adds up the rows of all shares by a column. */
       const countBy = async (
         column: "client_id" | "_part",
         table: RetentionTable,
@@ -187,7 +165,7 @@ export const createRetentionStore = (deps: {
         return counts;
       };
 
-      /** Drops parts of which these are all rows. Parts are immutable, so no row that arrives meanwhile is lost. */
+      /** Parts are immutable, so no row that arrives meanwhile is lost. */
       const dropParts = async (
         table: RetentionTable,
         rowsOfParts: ReadonlyMap<string, number>,
@@ -214,7 +192,6 @@ export const createRetentionStore = (deps: {
         return dropped;
       };
 
-      /** Returns the number of rows that went with whole parts. */
       const eraseRows = async (
         table: RetentionTable,
         which: Which,
@@ -273,7 +250,7 @@ export const createRetentionStore = (deps: {
         },
         end: async (endSignal) => {
           try {
-            // No later run might look at these clients: their retention may be turned off, or be longer.
+            // A later run may skip these clients: their retention may be off or longer by then.
             if (!isPublished) await publishChanges(endSignal);
           } finally {
             await removeKeys();

@@ -15,7 +15,6 @@ import { type HashRange, hashRanges, inRange, rangeParameters, recordHash } from
 import { landingCondition, type LandingSelection, storedCondition } from "./landing-selection.ts";
 import { storedColumns, storedRowOf, type StoredValues } from "./stored-rows.ts";
 
-/** An event of the landing table. */
 export type LandedEvent = {
   readonly topic: string;
   readonly partition: number;
@@ -23,65 +22,51 @@ export type LandedEvent = {
   readonly type: EventType;
   readonly clientId: string;
   readonly recordId: string;
-  /** Hash of client and id, by which `stored` finds the rows of the record. */
   readonly hash: string;
-  /** Date of creation of the record, as parsed when the event landed. */
+  /** As parsed when the event landed. */
   readonly dateCreated: Micros;
   readonly uploadedAt: Micros;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly text: string;
 };
 
-/** A record by its hash. Two records may share one. */
+/** Two records may share a hash. */
 export type HashedRecord = { readonly type: EventType; readonly hash: string };
 
-/** Key of a record in the result of `stored`. */
 export const hashKey = ({ type, hash }: HashedRecord): string => `${type} ${hash}`;
 
-/**
- * The records that a backfill compares, with their stored rows as they were when it began. A run is a
- * partition of `backfill_rows`; it is read by ranges of the hashes of its records, as landing is.
- *
- * @throws WarehouseError from every method
- */
+/** A run is a partition of `backfill_rows`: stored rows as of its begin. @throws WarehouseError */
 export type BackfillRuns = {
   count(selection: LandingSelection, signal: AbortSignal): Promise<number>;
-  /** Stored records of a type that a selection names and that were uploaded before an instant. */
   countOlder(
     type: EventType,
     selection: LandingSelection,
     before: Micros,
     signal: AbortSignal,
   ): Promise<number>;
-  /** Begins a run of the records with an event in the selections, and copies their stored rows. */
   begin(
     run: string,
     selections: readonly LandingSelection[],
     events: number,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Number of the records that were marked in a run. */
   countMarked(run: string, signal: AbortSignal): Promise<number>;
-  /** Begins a run of the `records` that were marked in another one. */
   beginMarked(run: string, other: string, records: number, signal: AbortSignal): Promise<void>;
-  /** Whether the run has begun and was not removed. */
   exists(run: string, signal: AbortSignal): Promise<boolean>;
-  /** The copied rows by `hashKey`; rows of equal key and version in the order of their insertion. */
+  /** By `hashKey`; rows of equal version in the order of insertion. */
   stored(
     run: string,
     range: HashRange,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, readonly StoredRow[]>>;
-  /** All events of the records of the run, grouped by record, in the order of their upload. */
+  /** Grouped by record, in the order of upload. */
   landed(run: string, range: HashRange, signal: AbortSignal): AsyncIterable<readonly LandedEvent[]>;
-  /** Marks records of which rows are wrong. */
   mark(run: string, records: readonly HashedRecord[], signal: AbortSignal): Promise<void>;
-  /** The stored runs; old: nothing was written to it for a day. */
   list(): Promise<readonly { readonly run: string; readonly isOld: boolean }[]>;
   forget(run: string): Promise<void>;
 };
 
-/** Events whose records are looked up in the tables at a time: ClickHouse holds a hash of each in memory. */
+/** Events at a time: ClickHouse holds their hashes in memory. */
 const LOOKED_UP = 10_000_000;
 
 type LandedValues = [
@@ -102,7 +87,7 @@ const LANDED = "landed ";
 const WRONG = "wrong ";
 const PUBLISHED = "published ";
 const BEGUN = "begun";
-/** So many that each of a few shards has some: each shard drops the rows of a run for itself. */
+/** Enough for each of a few shards: each drops a run's rows for itself. */
 const BEGUN_ROWS = 64;
 const TYPE_OF_TABLE = new Map(
   EVENT_TYPES.flatMap((type) => TABLES_OF[type].map((table) => [table, type] as const)),
@@ -122,10 +107,7 @@ const copySql = (type: EventType, table: RecordTable, clientId: string | null): 
     PREWHERE ${isSelected(type, hash, clientId)}`;
 };
 
-/**
- * Copies the entries of `changes` that describe the copied rows: a batch writes them within a second from the upload of
- * its rows. Those of deletions say nothing of a row, and do not stay.
- */
+/** An entry's `stored_at` is at most a second after `uploaded_at` of its row. */
 const copyEntriesSql = (type: EventType, clientId: string | null): string => {
   const { name, kind } = OWN_TABLE_OF[type];
   const hash = recordHash("id");
@@ -138,7 +120,7 @@ const copyEntriesSql = (type: EventType, clientId: string | null): string => {
 };
 
 const OWN_NAMES = EVENT_TYPES.map((type) => `'${OWN_TABLE_OF[type].name}'`).join();
-/** A row without an entry in `changes` has no digest, so it is written again with one. */
+/** A row without an entry of `changes` gets no digest, so that it is written again. */
 const STORED_SQL = `SELECT toString(r.record), r.kind, r.key_date, r.target, r.target_kind, toString(r.version),
     toUnixTimestamp64Micro(r.uploaded_at), if(r.kind IN (${OWN_NAMES}) AND t.until < r.uploaded_at, '', r.digest)
   FROM backfill_rows AS r
@@ -156,22 +138,18 @@ const LANDED_SQL = `SELECT topic, partition, offset, type, client_id, record_id,
       WHERE ${OF_RUN} AND startsWith(kind, '${LANDED}') AND ${inRange("record")})
   ORDER BY ${LANDED_HASH}, type, client_id, record_id, uploaded_at`;
 
-/** @param deps.session of the user for jobs */
 export function createBackfillRuns(deps: { readonly session: Session }): BackfillRuns {
   const session = deps.session.with({
     timeoutMs: 3_600_000,
     settings: {
       async_insert: 0,
-      // A projection would still show rows that are masked in its table.
+      // A projection would still show masked rows.
       optimize_use_projections: 0,
-      // Events are sorted with their payloads: above this memory the sort spills to disk.
+      // The sort holds payloads: above these bytes it spills to disk.
       max_bytes_before_external_sort: "536870912",
     },
   });
 
-  /**
-   * Notes the records that `selected` finds in ranges of the hashes, and copies their rows, of one client or of all.
-   */
   const fill = async (
     run: string,
     records: number,
@@ -189,7 +167,7 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
       const copied = { parameters: common, signal };
       for (const [table, type] of TYPE_OF_TABLE)
         await session.command("backfill.copy", copySql(type, table, clientId), copied);
-      // Behind the rows: an entry is written before its row.
+      // After the rows: an entry is written before its row.
       for (const type of EVENT_TYPES)
         await session.command("backfill.copy", copyEntriesSql(type, clientId), copied);
     }

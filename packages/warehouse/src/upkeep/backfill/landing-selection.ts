@@ -1,7 +1,7 @@
 import type { Micros } from "@conversation-export/domain";
 import { micros } from "../../session/micros-sql.ts";
 
-/** Selects events of the landing table. Ranges are from `from` inclusive to `to` exclusive. */
+/** `from` inclusive, `to` exclusive. */
 export type LandingSelection = {
   /** null: all clients. */
   readonly clientId: string | null;
@@ -14,21 +14,17 @@ export type LandingSelection = {
         readonly from: number;
         readonly to: number;
       };
-  /** Range of the export time in the events (attribute `time`); null: any. */
+  /** By the attribute `time`; null: any. */
   readonly exported: { readonly from: Micros; readonly to: Micros } | null;
 };
 
-/** The attribute `time` of an event: a header in binary mode, a member of the payload otherwise. */
 const TIME = `if(arrayExists(h -> h.1 = 'ce_specversion', headers),
   arrayFirst(h -> h.1 = 'ce_time', headers).2, JSONExtractString(payload, 'time'))`;
-// Events may use a lower-case z and a comma before the fraction, which ClickHouse's parser does not accept.
+// ClickHouse's parser accepts neither a lower-case z nor a comma before the fraction.
 const EXPORTED = `toUnixTimestamp64Micro(
   parseDateTime64BestEffortOrNull(upper(replaceOne(${TIME}, ',', '.')), 6, 'UTC'))`;
 
-/**
- * SQL condition for the rows of a table of records that belong to events of a selection by upload, export or
- * offsets. Parameters as for `landingCondition`.
- */
+/** For tables of records; not for `bus`. */
 export function storedCondition({ clientId, range, exported }: LandingSelection): {
   readonly sql: string;
   readonly parameters: Readonly<Record<string, unknown>>;
@@ -55,7 +51,6 @@ export function storedCondition({ clientId, range, exported }: LandingSelection)
   return { sql: conditions.join(" AND "), parameters };
 }
 
-/** SQL condition of a selection. */
 export function landingCondition({ clientId, range, exported }: LandingSelection): {
   readonly sql: string;
   readonly parameters: Readonly<Record<string, unknown>>;

@@ -7,29 +7,19 @@ import {
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 
-/**
- * Every row with `since` <= uploaded_at <= `asOf` has its event in the landing table, if the row is read
- * before the event is looked up.
- */
+/** Rows uploaded from `since` to `asOf` have their event in `landing`, if read before it is looked up. */
 export type LandingCoverage = { readonly since: Micros; readonly asOf: Micros };
 
 /** @throws WarehouseError from every method */
 export type LandingStore = {
-  /** Notes that rows uploaded up to `until` may lack events in the landing table. */
+  /** Rows uploaded up to `until` may lack events. */
   markGap(until: Micros, signal?: AbortSignal): Promise<void>;
-  /**
-   * How far the landing table reaches back without a hole; null: it is empty. Days with rows that expire
-   * today or tomorrow do not count, so the coverage holds for a day.
-   */
+  /** Holds for a day: days that expire by tomorrow do not count. null: `landing` is empty. */
   coverage(signal?: AbortSignal): Promise<LandingCoverage | null>;
 };
 
-/**
- * Later rows close to a hole may lack events too: other batches of that time have stamps of their
- * own.
- */
+/** Later rows near a hole may lack events too: batches have their own stamps. */
 const BESIDE_A_HOLE: Micros = 120_000_000;
-/** How often a row is checked again when its event landed during the check. */
 const LOOKS = 5;
 
 const DAY_OF_UPLOAD = "toUInt16(toDate(uploaded_at))";
@@ -37,17 +27,13 @@ const OLDEST = "fromUnixTimestamp64Micro({oldest:Int64}, 'UTC')";
 const KEPT = `${DAY_OF_UPLOAD} IN {kept:Array(UInt16)}`;
 
 const header = (name: string): string => `arrayFirst(h -> h.1 = '${name}', headers).2`;
-/** Bus position as in the lower half of a version. Replayed events and those of files carry it in headers. */
+/** As in a version's lower half; replayed events and those of files have it in headers. */
 const place = (partition: string, offset: string): string =>
   `bitOr(bitShiftLeft(toUInt64(${partition}), 48), ${offset})`;
 const PLACES = `if(${header("dl-offset")} = '', [${place("partition", "offset")}], [${place("partition", "offset")},
   ${place(`toUInt16OrZero(${header("dl-partition")})`, `toUInt64OrZero(${header("dl-offset")})`)}])`;
 
-/**
- * SQL for rows with a stamp that no event in landing has: the event was inserted again, a job wrote
- * the row, or the event is gone. Records created before the oldest event are left out, because they are never
- * corrected.
- */
+/** Rows whose stamp no event has; those from before the oldest event are never corrected. */
 const withoutUploadInLanding = (
   { name, created }: RecordTableFacts,
   columns: string,
@@ -55,10 +41,6 @@ const withoutUploadInLanding = (
   WHERE uploaded_at >= ${OLDEST} AND ${created} >= ${OLDEST}
     AND uploaded_at NOT IN (SELECT uploaded_at FROM landing WHERE ${KEPT})`;
 
-/**
- * SQL for the latest upload of a day whose event is gone: no event of the record has the position in the
- * version.
- */
 const latestHole = (source: RecordTableFacts): string => {
   const { type, id } = source;
   const ofDay = (columns: string): string =>
@@ -73,17 +55,15 @@ const latestHole = (source: RecordTableFacts): string => {
 
 type Day = { readonly day: number; readonly oldest: string; readonly expiring: number };
 
-/** @param deps.session of a user that may read and insert */
 export function createLandingStore(deps: { readonly session: Session }): LandingStore {
   const session = deps.session.with({
     timeoutMs: 300_000,
     settings: {
-      // A projection would still show rows that are masked in its table.
+      // A projection would still show masked rows.
       optimize_use_projections: 0,
     },
   });
 
-  /** Stamp of the latest row whose event is gone; null: there is none. */
   async function latestHoleSince(
     landed: { readonly oldest: Micros; readonly kept: readonly number[] },
     signal: AbortSignal | undefined,
@@ -124,7 +104,7 @@ export function createLandingStore(deps: { readonly session: Session }): Landing
 
   return {
     async markGap(until, signal) {
-      // Only the latest gap of all processes counts, so they share one row.
+      // Only the latest gap counts, so processes share one row.
       const row = { writer: "ingest", version: until, until: formatTimestampZ(until) };
       await session.insert(
         "landing.mark_gap",
@@ -133,7 +113,7 @@ export function createLandingStore(deps: { readonly session: Session }): Landing
       );
     },
     async coverage(signal) {
-      // The clock is read first, so that rows uploaded during the following queries lie after `asOf`.
+      // First: rows uploaded during the following queries must lie after `asOf`.
       const [clock] = await session.rows<{ now: string }>(
         "landing.clock",
         "SELECT toString(toUnixTimestamp64Micro(now64(6))) AS now",

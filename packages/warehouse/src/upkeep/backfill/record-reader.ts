@@ -14,18 +14,14 @@ import { storedColumns, storedRowOf, type StoredValues } from "./stored-rows.ts"
 
 /** @throws WarehouseError from every method */
 export type RecordReader = {
-  /**
-   * The stored rows of each record: under all its noted dates, in the update index at the place of this export
-   * alone, and those of equal key and version in the order of insertion. Their ids are noted meanwhile.
-   */
+  /** Under all dates, in the update index only at the export's place; equal versions as inserted. */
   stored(records: readonly ExportRecord[], signal: AbortSignal): Promise<(readonly StoredRow[])[]>;
-  /** Removes the keys of dead processes. */
   sweep(alive: Alive): Promise<void>;
 };
 
 type FoundRow = [client: string, id: string, ...StoredValues];
 
-/** Identifies a record of a type, under any of its dates. */
+/** Unique within a type. */
 export const recordKey = (clientId: string, id: string): string => `${clientId}\u0000${id}`;
 
 const PREFIX = "preview ";
@@ -47,17 +43,13 @@ const keysOf = (record: ExportRecord): NotedKey[] => {
     : [carried];
 };
 
-/**
- * @param deps.session of a user that may read, insert keys and delete them
- * @param deps.holder names this process
- */
 export function createRecordReader(deps: {
   readonly session: Session;
   readonly holder: string;
 }): RecordReader {
   const session = deps.session.with({
     timeoutMs: 600_000,
-    // A projection would still show rows that are masked in its table.
+    // A projection would still show masked rows.
     settings: { optimize_use_projections: 0 },
   });
   const noted = createNotedKeys({ session, prefix: PREFIX, holder: deps.holder });

@@ -1,36 +1,29 @@
 import type { Session } from "../../session/session.ts";
 
-/** A dead letter. Instants are milliseconds since the epoch, null when unknown. */
+/** Instants in ms since the epoch; null: unknown. */
 export type DeadLetterIdentity = {
   readonly topic: string;
-  /** Position of the record when it arrived first. */
+  /** Where the record arrived first. */
   readonly arrival: { readonly partition: number; readonly offset: number };
   readonly arrivedAt: number | null;
-  /** Earlier replays of the record. */
   readonly replays: number;
-  /** Position of the dead letter in the dead-letter topic. */
   readonly place: { readonly partition: number; readonly offset: number };
 };
 
-/** A replay: the run, and the position of the copy that was replayed. */
 export type Replay = {
   readonly runId: string;
   readonly place: { readonly partition: number; readonly offset: number };
 };
 
-/**
- * Remembers which dead letters were replayed.
- *
- * @throws WarehouseError from every method
- */
+/** @throws WarehouseError from every method */
 export type ReplayStore = {
-  /** The last replay of each replayed dead letter, by `deadLetterKey`. */
+  /** The last replay of each, by `deadLetterKey`. */
   find(deadLetters: readonly DeadLetterIdentity[]): Promise<ReadonlyMap<string, Replay>>;
-  /** @param topicId of the dead-letter topic; null: the brokers give none */
+  /** `topicId`: of the dead-letter topic; null: unknown. */
   add(deadLetters: readonly DeadLetterIdentity[], runId: string, topicId: string | null): Promise<void>;
 };
 
-/** Key of a dead letter, equal for all its copies. */
+/** Equal for all copies of a dead letter. */
 export const deadLetterKey = ({
   topic,
   arrival,
@@ -50,10 +43,7 @@ type StoredReplay = {
   dead_letter_offset: string;
 };
 
-/**
- * A partition of the dead letters of `topic`, the offset of the first that is kept, and the id of their topic; null: the
- * brokers give none.
- */
+/** `start`: the first offset that is kept; `topicId`: of the dead-letter topic, null: unknown. */
 export type KeptDeadLetters = {
   readonly topic: string;
   readonly topicId: string | null;
@@ -61,11 +51,7 @@ export type KeptDeadLetters = {
   readonly start: number;
 };
 
-/**
- * How many of the dead letters that are kept were replayed, by topic.
- *
- * @throws WarehouseError
- */
+/** @throws WarehouseError */
 export const countReplayed = async (
   session: Session,
   kept: readonly KeptDeadLetters[],
@@ -91,10 +77,10 @@ export const countReplayed = async (
   return new Map(rows.map(({ topic, deadLetters }) => [topic, Number(deadLetters)]));
 };
 
-/** Dead letters per query. Their positions are sent in the URL, whose length is limited. */
+/** Positions are sent in the URL. */
 const CHUNK = 500;
 
-/** @param deps.now milliseconds since the epoch */
+/** `now`: ms since the epoch. */
 export const createReplayStore = (deps: {
   readonly session: Session;
   readonly now: () => number;

@@ -5,22 +5,14 @@ import { rightInserts } from "../../write/right-inserts.ts";
 import { createWriter } from "../../write/writer.ts";
 import { recordKey } from "./record-reader.ts";
 
-/** Writes right rows beside wrong ones. */
 export type RightRows = {
-  /**
-   * Inserts rows of records of one type. They may be inserted again after an error, with another ticket if that
-   * has become stale.
-   *
-   * @returns the records that the warehouse refuses for their data, by `recordKey`
-   * @throws WarehouseError
-   */
+  /** Repeatable. Returns records rejected for their data. @throws WarehouseError */
   insert(
     rows: readonly RightRow[],
     options: { readonly ticket: WriteTicket; readonly signal: AbortSignal },
   ): Promise<ReadonlyMap<string, ExportRecord>>;
 };
 
-/** @param deps.session of the user for jobs */
 export const createRightRows = (deps: { readonly session: Session }): RightRows => {
   const writer = createWriter(deps);
   return {

@@ -1,11 +1,11 @@
 import { type RecordTable, type StoredRow, TABLE_FACTS } from "@conversation-export/domain";
 import { rowDigestSql } from "../../tables/row-digest.ts";
 
-/** SQL columns of a stored row beside its record, named as in `backfill_rows`. */
+/** Named as in `backfill_rows`. */
 export const storedColumns = (table: RecordTable): string => {
   const { keyDate } = TABLE_FACTS[table];
   const [target, kind] = table === "handoffs" ? ["target", "toUInt8(target_kind)"] : ["''", "0"];
-  // Names of parts contain their block numbers, which increase in the order of insertion.
+  // The block number in a part's name increases in the order of insertion.
   return `${keyDate === null ? "0" : `toUnixTimestamp64Micro(${keyDate})`} AS key_date, ${target} AS target,
     ${kind} AS target_kind, version, uploaded_at, toUInt64(splitByChar('_', _part)[2]) AS block,
     _part_offset AS place, ${rowDigestSql(table)} AS digest`;

@@ -13,59 +13,37 @@ import { hidingStatement } from "../deletion.ts";
 import { deletionsUnderWay } from "../deletions-under-way.ts";
 import { type Alive, createJobKeys, heldRun, KEYS_ARE_KEPT } from "../job-keys.ts";
 
-/** A row to delete, with the record that it belongs to. */
 export type WrongRow = { readonly clientId: string; readonly id: string; readonly row: RowKey };
 
-/**
- * Deletes single rows by key and version. A deletion whose process died goes on in ClickHouse: it removes
- * rows that are wrong whoever waits for it.
- *
- * @throws WarehouseError from every method
- */
+/** A dead process's deletion goes on, and only removes what is wrong. @throws WarehouseError */
 export type WrongRows = {
-  /**
-   * Resolves when no rows of records are being deleted, by whomever.
-   *
-   * @throws ServiceError `deletion_under_way`, retryable, after 10 minutes
-   */
+  /** Waits for anyone's. @throws ServiceError `deletion_under_way` (retryable), after 10 minutes */
   untilNoDeletion(signal: AbortSignal): Promise<void>;
-  /** Begins to note keys of wrong rows of a run; resolves to the name under which to note them. */
   begin(run: string, signal: AbortSignal): Promise<string>;
-  /** Stores the keys of wrong rows. */
   note(name: string, wrong: readonly WrongRow[], signal: AbortSignal): Promise<void>;
-  /**
-   * Deletes the noted rows. Resolves when no query sees them any more.
-   *
-   * @throws ServiceError `keys_lost`, retryable, when keys were removed meanwhile
-   */
+  /** Resolves when no query sees the noted rows. @throws ServiceError `keys_lost` (retryable) */
   erase(name: string, signal: AbortSignal): Promise<void>;
-  /** Tells readers of changes about the records of noted rows, and removes the keys. */
+  /** Publishes the noted records, and removes the keys. */
   end(name: string, signal: AbortSignal): Promise<void>;
-  /** Ends what other attempts have noted for runs that begin so; from now on they delete nothing. */
+  /** Other attempts at runs that begin so delete nothing from now on. */
   endOthers(run: string, signal: AbortSignal): Promise<void>;
-  /**
-   * Ends what dead processes have noted, and attempts of this one that are over.
-   *
-   * @throws ServiceError `deletion_under_way`, retryable
-   */
+  /** Ends what dead processes and ended attempts noted. @throws ServiceError `deletion_under_way` (retryable) */
   sweep(alive: Alive, signal?: AbortSignal): Promise<void>;
 };
 
-/** Prefix of the names of runs. */
 export const BACKFILL_RUN = "backfill ";
-/** Rows in more partitions than this are deleted by one statement for the whole table. */
+/** With more, one statement deletes from the whole table. */
 const MAX_PARTITIONS = 12;
 const WRONG_RUN = "wrong-";
 const KEYS_IN_INSERT = 50_000;
 const ASK_EVERY_MS = 500;
 const DEADLINE_MS = 600_000;
 
-/** Tables whose rows readers see. An entry of the update index shows nothing by itself. */
+/** An entry of the update index shows nothing by itself. */
 const PUBLISHED = RECORD_TABLES.map((table) => TABLE_FACTS[table]).filter(
   ({ keyDate, created }) => keyDate === null || keyDate === created,
 );
 const PUBLISHED_NAMES = PUBLISHED.map(({ name }) => `'${name}'`).join();
-/** SQL: the kind of record that the table holds which a row `k` of job_keys names. */
 const KIND_OF_TABLE = `transform(k.kind, [${PUBLISHED_NAMES}], [${PUBLISHED.map(({ kind }) => `'${kind}'`).join()}])`;
 
 const removalCondition = (table: RecordTable, keys: string): string => {
@@ -84,11 +62,9 @@ const removalCondition = (table: RecordTable, keys: string): string => {
     AND ${KEYS_ARE_KEPT}`;
 };
 
-/** @param deps.session of the user for jobs */
 export const createWrongRows = (deps: {
   readonly session: Session;
   readonly runUpload: RunUpload;
-  /** Whose the runs of this process are. */
   readonly holder: string;
 }): WrongRows => {
   const { runUpload, holder } = deps;
@@ -96,7 +72,7 @@ export const createWrongRows = (deps: {
     timeoutMs: 3_600_000,
     settings: {
       async_insert: 0,
-      // Allows subqueries in mutations. They read the keys of a run, which do not change.
+      // For subqueries: they read the run's keys, which do not change.
       allow_nondeterministic_mutations: 1,
       // 2: wait for all replicas.
       mutations_sync: "2",
@@ -105,10 +81,9 @@ export const createWrongRows = (deps: {
   });
   const { local } = session.names;
   const keys = createJobKeys({ session });
-  /** Names of this process under which rows are being noted or deleted. */
   const inUse = new Set<string>();
 
-  /** Ids of the partitions of the noted rows; one `undefined`: the whole table. */
+  /** `undefined`: the whole table. */
   const partitionsOf = async (
     run: string,
     table: RecordTable,
@@ -142,15 +117,12 @@ export const createWrongRows = (deps: {
       WHERE run_id = {run:String} AND k.kind IN (${PUBLISHED_NAMES})`;
     const published = { name: "replace.publish", source, parameters: { run }, signal } as const;
     await runUpload((upload) => noteDeleted(session, published, upload), signal);
-    // Whoever continues the job may be about to delete by these keys.
+    // Another attempt may be about to delete by these keys.
     signal?.throwIfAborted();
     await keys.forget(run);
     inUse.delete(run);
   };
-  /**
-   * Ends what another attempt has noted. Its rows go, if at all, before readers of changes learn of it: earlier, they
-   * would get the rows, and hear of nothing later.
-   */
+  /** Rows go before records are published: else readers get the rows, and hear of nothing later. */
   const endOther = async (
     name: string,
     untilQuiet: () => Promise<void>,

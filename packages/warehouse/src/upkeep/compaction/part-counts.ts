@@ -1,10 +1,10 @@
 import type { Session } from "../../session/session.ts";
 
-/** Active parts of a table, summed over all servers of a cluster. */
+/** Summed over all servers. */
 export type PartCount = {
   readonly table: string;
   readonly parts: number;
-  /** Parts of the fullest partition on one server. */
+  /** On one server. */
   readonly inFullestPartition: number;
   readonly bytes: number;
 };
@@ -15,7 +15,6 @@ export type PartCounts = { read(): Promise<PartCount[]> };
 /** Shorter than the timeout of a metrics scrape. */
 const TIMEOUT_MS = 5_000;
 
-/** @param deps.session of a user that may read `system.parts` */
 export function createPartCounts(deps: { readonly session: Session }): PartCounts {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   const { cluster, system } = session.names;

@@ -5,43 +5,27 @@ import { createDeletion } from "../deletion.ts";
 import { deletionsUnderWay } from "../deletions-under-way.ts";
 import { type Alive, createJobKeys, heldRun } from "../job-keys.ts";
 
-/** Upload windows, all of one length. */
 export type CleanupScope = {
-  /** Starts of the windows, µs. */
   readonly starts: readonly Micros[];
   readonly length: Micros;
 };
 
-/** A share of the conversations written in the windows, by the hash of their id. */
 export type CleanupShare = CleanupScope & { readonly chunk: number; readonly chunks: number };
 
-/**
- * Removes the entries of the update index that exports written in given windows have superseded. The windows
- * must be closed: such an export has been readable for minutes, so not even a query that is just opening its
- * tables needs the entries. All steps may be repeated.
- *
- * @throws WarehouseError from every method
- */
+/** For closed windows: no query that is opening its tables needs their entries. @throws WarehouseError */
 export type SupersededEntries = {
-  /** Conversations that were written in the windows. */
+  /** Rows of conversations. */
   countWritten(scope: CleanupScope, signal?: AbortSignal): Promise<number>;
   count(share: CleanupShare, signal?: AbortSignal): Promise<number>;
-  /**
-   * Removes the entries of a share and returns their number. No other process may delete rows meanwhile. Then
-   * restores missing entries of these conversations, for versions that have become live meanwhile.
-   * @param run a name that no other run has
-   * @throws ServiceError `keys_lost` (retryable)
-   */
+  /** Restores what became live; no other process may delete rows. @throws ServiceError `keys_lost` (retryable) */
   remove(run: string, share: CleanupShare, signal: AbortSignal): Promise<number>;
-  /** true: rows of conversations are being deleted, also by a process that is gone. */
+  /** Also by a process that is gone. */
   deletionRuns(): Promise<boolean>;
-  /** Removes the keys of runs that are over; none of this process may be under way. */
+  /** No run of this process may be under way. */
   forgetDead(alive: Alive): Promise<void>;
-  /** Removes the keys of runs of dead processes. */
   sweep(alive: Alive): Promise<void>;
 };
 
-/** Marks the runs of compaction in `job_keys`. */
 const PREFIX = "compact-";
 
 const IN_WINDOWS = `uploaded_at >= fromUnixTimestamp64Micro({first:Int64}, 'UTC')
@@ -55,7 +39,7 @@ const windowsOf = ({ starts, length }: CleanupScope): Readonly<Record<string, un
   end: Math.max(...starts) + length,
 });
 
-/** The smaller side of the join is held in memory: the conversations of the share. */
+/** The joined side, a share, is held in memory. */
 const SUPERSEDED = `SELECT u.client_id AS client_id, u.conversation_id AS id, u.date_updated AS date_updated,
     u.version AS version
   FROM conversation_updates AS u
@@ -71,7 +55,7 @@ const keysOfRun = (columns: string, table = "job_keys"): string =>
 const ENTRY_KEY = "client_id, date_updated, conversation_id, version";
 const ENTRY = `${ENTRY_KEY}, date_created`;
 
-/** The entries of the live rows of the conversations of the run, but of those that are being erased. */
+/** Without those that are being erased. */
 const LIVE = `SELECT c.* FROM (
     SELECT ${ENTRY} FROM conversations FINAL
     WHERE (client_id, date_created, conversation_id) IN (SELECT client_id, date_created, id FROM record_dates
@@ -86,10 +70,6 @@ const MISSING = `SELECT ${ENTRY} FROM (${LIVE}) WHERE (${ENTRY_KEY}) NOT IN
   (SELECT ${ENTRY_KEY} FROM conversation_updates
     WHERE (client_id, date_updated, conversation_id) IN (SELECT client_id, date_updated, conversation_id FROM (${LIVE})))`;
 
-/**
- * @param deps.session of the user for jobs
- * @param deps.holder names this process
- */
 export const createSupersededEntries = (deps: {
   readonly session: Session;
   readonly holder: string;
@@ -101,7 +81,7 @@ export const createSupersededEntries = (deps: {
       output_format_json_quote_64bit_integers: 0,
       // All rows of a record lie on one shard.
       distributed_product_mode: "local",
-      // Above this memory, the grouping of keys spills to disk.
+      // Above it grouping spills to disk.
       max_bytes_before_external_group_by: "1000000000",
       join_use_nulls: 0,
     },
@@ -155,7 +135,7 @@ export const createSupersededEntries = (deps: {
               parameters: { run },
             });
           } finally {
-            // Even on an error, because rows may already be masked.
+            // Even on an error: rows may already be masked.
             await restoreMissing(run);
           }
         }

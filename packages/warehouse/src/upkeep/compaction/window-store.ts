@@ -11,38 +11,25 @@ import {
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 
-/** Selects windows that start in the range from `since` inclusive to `to` exclusive, µs. */
+/** `since` inclusive, `to` exclusive. */
 export type WindowFilter = {
   readonly since?: Micros;
   readonly to?: Micros;
   readonly states?: readonly WindowState[];
 };
 
-/**
- * The ledger of upload windows.
- *
- * @throws WarehouseError from every method
- */
+/** The ledger of upload windows. @throws WarehouseError from every method */
 export type WindowStore = {
-  /** Lines of the ledger, oldest window first. */
   list(filter?: WindowFilter): Promise<readonly UploadWindow[]>;
-  /** Starts of the last window and of the first that is open; null: there is none. */
   edges(): Promise<{ readonly last: Micros | null; readonly open: Micros | null }>;
-  /**
-   * Counts the readable rows of all windows from `since` on, which must be the start of a window. A row of a
-   * late export that one of an earlier window has superseded counts until it is merged away.
-   */
+  /** `since`: start of a window. Late rows that an earlier window supersedes count until merged. */
   count(since: Micros, signal?: AbortSignal): Promise<readonly FoundCount[]>;
-  /** Saves lines. The last save wins, so only one process at a time may read, change and save them. */
+  /** The last save wins: only one process at a time may change the ledger. */
   save(lines: readonly UploadWindow[]): Promise<void>;
-  /**
-   * Sets the state `backfilled` for closed windows that lie entirely in the range. A window that was not
-   * compacted still waits for that. No other process may change the ledger meanwhile.
-   */
+  /** Closed windows inside the range; compaction still handles them. */
   markBackfilled(range: { readonly from: Micros; readonly to: Micros }, at: Micros): Promise<void>;
-  /** Window lengths in the ledger, seconds. */
+  /** Seconds. */
   lengths(): Promise<readonly number[]>;
-  /** Lines of the ledger (a window of a table) by state. */
   countStates(): Promise<Readonly<Record<WindowState, number>>>;
 };
 
@@ -89,8 +76,7 @@ const LIST = `SELECT toUnixTimestamp(window_start) AS start, table, state, rows,
     AND (empty({states:Array(String)}) OR has({states:Array(String)}, toString(state)))
   ORDER BY start, table`;
 
-// The low 64 bits of a version are the position on the bus: 16 bits partition, 48 bits offset. PREWHERE selects before
-// FINAL merges: only rows uploaded from `since` on are read and compared with each other.
+// A version's low 64 bits: 16 bits of partition, 48 of offset. PREWHERE selects before FINAL merges.
 const countSql = (table: WindowTable): string => `SELECT w AS start, sum(n) AS rows,
     arraySort(groupUniqArray(p)) AS partitions, maxMap(map(b, highest)) AS offsets
   FROM (SELECT intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} AS w, _partition_id AS p,
@@ -100,18 +86,12 @@ const countSql = (table: WindowTable): string => `SELECT w AS start, sum(n) AS r
     GROUP BY w, p, b)
   GROUP BY w`;
 
-/** SQL for the windows in which rows were written, the oldest first. */
 const writtenSql = (table: WindowTable): string =>
   `SELECT DISTINCT intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} AS start FROM ${table}
     WHERE uploaded_at >= fromUnixTimestamp64Micro({since:Int64}, 'UTC') ORDER BY start`;
 
-/** Windows that are counted one by one. */
 const RECENT = 6;
 
-/**
- * @param deps.session of the user for jobs
- * @param deps.windowSeconds length of a window
- */
 export function createWindowStore(deps: {
   readonly session: Session;
   readonly windowSeconds: number;
@@ -139,7 +119,6 @@ export function createWindowStore(deps: {
     return rows.map(toWindow);
   }
 
-  /** Counts of the windows from `since` on, against all that was uploaded since then. */
   async function countFrom(
     table: WindowTable,
     since: Micros,
@@ -153,8 +132,7 @@ export function createWindowStore(deps: {
 
   async function save(lines: readonly UploadWindow[]): Promise<void> {
     if (lines.length === 0) return;
-    // Uses ClickHouse's clock, and at least the highest version plus one: clocks of hosts differ, so a later
-    // save could lose.
+    // ClickHouse's clock, and above the highest version: hosts' clocks differ, so a later save could lose.
     const [clock] = await session.rows<{ now: number; highest: number }>(
       "windows.version",
       `SELECT toUnixTimestamp64Micro(now64(6)) AS now, toInt64(max(version)) AS highest FROM upload_windows
@@ -214,7 +192,7 @@ export function createWindowStore(deps: {
             if (isWanted(count.start)) counts.push({ ...count, isByItself });
         };
         if (recent.length < starts.length) await find(since, false, (start) => start < first);
-        // Each against what was uploaded in it and later, so that its number does not change with `since`.
+        // Each from its own start, so that its number does not depend on `since`.
         for (const at of recent) await find(at, true, (start) => start === at);
       }
       return counts;

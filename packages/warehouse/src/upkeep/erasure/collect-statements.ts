@@ -8,7 +8,6 @@ import {
 import { emailFormSql } from "../../access/email-form-sql.ts";
 import { OF_PERSON, OF_RUN, recordKind, RUN, SUBJECT, type Table, TABLES } from "./erasure-keys.ts";
 
-/** What the run has under a condition: SELECT of the names, and of their limits for each request. */
 const namesOf = (condition: string, name = "id") => {
   const from = `FROM erasure_keys WHERE phase = {names:String} AND ${condition} AND ${RUN}`;
   return {
@@ -22,7 +21,6 @@ const PERSONS = namesOf(OF_PERSON, SUBJECT);
 
 const isOneOf = ({ select }: Names, name: string): string => `(client_id, ${name}) GLOBAL IN (${select})`;
 
-/** FROM of those of `rows` (client_id, id, date_created, name) that a request of the run covers. */
 const covered = (rows: string, { limits }: Names): string => `FROM (${rows}) AS r
     GLOBAL INNER JOIN (${limits}) AS n ON r.client_id = n.client_id AND r.name = n.name
     WHERE r.date_created < n.before`;
@@ -33,7 +31,6 @@ const insertNames = (kind: string, rows: string, names: Names): string =>
     GROUP BY r.client_id, r.id, n.request_id`;
 
 const CLIENTS = `client_id GLOBAL IN (SELECT client_id FROM ${OF_RUN})`;
-/** SELECT of what names persons in the own table of a kind. */
 const stored = (kind: RecordKind): string => {
   const { name, id } = ownTableOf(kind);
   const subjects = personsOf(kind).flatMap(([subject, columns]) =>
@@ -45,9 +42,7 @@ const stored = (kind: RecordKind): string => {
 const landed = (kind: RecordKind): string =>
   `SELECT client_id, record_id AS id, date_created, arrayJoin(subjects) AS subject
     FROM landing WHERE type = '${RECORD_KINDS[kind].type}' AND ${CLIENTS}`;
-/** Kinds whose records name persons. */
 const NAMING = KIND_NAMES.filter((kind) => personsOf(kind).length > 0);
-/** What the id of a record names. */
 const nameOfId = (kind: RecordKind): string => RECORD_KINDS[kind].idNames ?? kind;
 
 const bySubject = (kind: RecordKind): string[] =>
@@ -59,7 +54,7 @@ const bySubject = (kind: RecordKind): string[] =>
     ),
   );
 
-/** Records of the collected conversations, whomever they name. */
+/** Whomever they name. */
 const ofConversations = (kind: RecordKind, table: string, id: string, only: string): string => {
   const names = namesOf("kind = 'conversation'");
   const rows = `SELECT client_id, ${id} AS id, date_created, conversation_id AS name FROM ${table}
@@ -67,7 +62,6 @@ const ofConversations = (kind: RecordKind, table: string, id: string, only: stri
   return insertNames(kind, rows, names);
 };
 
-/** All rows of one table with a collected id, under every date. */
 const rowsOf = (table: string, { kind, id, date, only = "1" }: Table["records"][number]): string => {
   const names = namesOf(`kind = '${nameOfId(kind)}'`);
   const rows = `SELECT client_id, ${id} AS id, ${date} AS date_created, ${id} AS name FROM ${table}
@@ -77,7 +71,7 @@ const rowsOf = (table: string, { kind, id, date, only = "1" }: Table["records"][
     ${covered(rows, names)}`;
 };
 
-/** SQL for all identifiers in stored rows of the run's clients, including events and superseded versions. */
+/** Also of events and superseded versions. */
 export const STORED_SUBJECTS = `SELECT client_id, subject FROM (${[
   ...NAMING.map(stored),
   ...NAMING.map(landed),
@@ -85,17 +79,14 @@ export const STORED_SUBJECTS = `SELECT client_id, subject FROM (${[
   .map((source) => `SELECT client_id, subject FROM (${source})`)
   .join(" UNION ALL ")}) GROUP BY client_id, subject`;
 
-// Steps in order; statements of one step are independent. First the ids of persons with an address of the
-// person, then the records that name the person.
+// Steps in order: persons' ids by their addresses, then records that name them.
 export const BY_SUBJECT: readonly (readonly string[])[] = [
   NAMING.filter((kind) => RECORD_KINDS[kind].idNames !== null).flatMap(bySubject),
   NAMING.filter((kind) => RECORD_KINDS[kind].idNames === null).flatMap(bySubject),
 ];
-/** Kinds whose records belong to a conversation. */
 const OF_CONVERSATION = KIND_NAMES.filter((kind) =>
   RECORD_KINDS[kind].form.columns.some(({ name }) => name === "conversation_id"),
 );
-/** Steps in order: records of the collected conversations, then the keys of all rows. */
 export const BY_ID: readonly (readonly string[])[] = [
   OF_CONVERSATION.flatMap((kind) => {
     const { name, id, type } = ownTableOf(kind);

@@ -27,42 +27,29 @@ import {
 } from "./erasure-keys.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
-/** Counts of what a run looks at. */
 export type ErasureBeginning = {
   readonly requests: number;
-  /** Findings of writers, and ids that are looked at once more. */
+  /** Also ids that are looked at once more. */
   readonly found: number;
-  /** What is erased again. */
   readonly again: number;
 };
 
-/** Records by list. */
 export type ErasureCounts = Readonly<Record<ListName, number>>;
 
-/** Finds everything that the requests of a run are about. */
 export type ErasureCollection = {
-  /** Adds requests by their persons to a run. */
   note(run: ErasureRun, subjects: readonly ErasureSubject[]): Promise<void>;
-  /**
-   * Adds to a run the findings of writers and everything suppressed during the last day, and what another run has
-   * begun to erase for no request. Readers leave it out from then on.
-   */
+  /** Adds findings of writers, the last day's suppressions, and what another run began for no request. */
   begin(run: ErasureRun): Promise<ErasureBeginning>;
-  /** Collects the keys of all records with any matching version, for each request that reaches them. */
   collect(run: ErasureRun): Promise<void>;
-  /** Counts collected records, but for those of requests that wait for an operator. */
+  /** Without requests that wait for an operator. */
   count(run: ErasureRun): Promise<ErasureCounts>;
-  /** Readers leave out what was found for those requests of the run that are `running`. */
   hide(run: ErasureRun): Promise<void>;
-  /** Suppresses the ids that readers leave out for the run. Returns how many were not suppressed. */
+  /** Returns how many ids lacked a suppression. */
   suppressIds(run: ErasureRun): Promise<number>;
-  /** Passes the identifiers that readers leave out for the run to `take`, some at a time. */
   persons(run: ErasureRun, take: (subjects: readonly ErasureSubject[]) => Promise<void>): Promise<void>;
 };
 
-/** SQL for ids that readers leave out for the run. */
 const IDS = `erasure_keys WHERE phase = 'erased' AND ${OF_ID} AND ${RUN}`;
-/** SQL for those without a suppression that reaches up to their limit. */
 const UNSUPPRESSED = `(SELECT client_id, toString(kind) AS type, id,
     max(created_before) AS created_before, any(${REASON}) AS reason FROM ${IDS} GROUP BY client_id, type, id) AS f
   GLOBAL LEFT JOIN (SELECT client_id, toString(kind) AS type, value, max(created_before) AS before FROM suppressions
@@ -72,11 +59,10 @@ const UNSUPPRESSED = `(SELECT client_id, toString(kind) AS type, id,
 
 const DUE = `(request_id = '${FOUND_LATER}' OR request_id != '${LOOKED_AT}' AND ${SLIPPED})`;
 const INSERT_FOUND = `INSERT INTO erasure_keys (client_id, phase, kind, id, created_before, request_id)`;
-/** SQL condition: no run has begun to erase it, which would be taken over. */
+/** What a run has begun to erase is taken over instead. */
 const notBegun = (key: string): string => `({names:String} = 'found' OR ${key} GLOBAL NOT IN
   (SELECT client_id, toString(kind), id, created_before FROM erasure_keys
     WHERE phase = 'erased' AND startsWith(request_id, 'found/')))`;
-/** INSERT of suppressed ids to look at: those found by writers, or suppressed in the last day. */
 const LOOK_AT = `${INSERT_FOUND}
   SELECT client_id, 'found', toString(kind), value, max(created_before), {request:String}
   FROM suppressions WHERE ${OF_ID} AND (client_id, kind, value) GLOBAL IN
@@ -89,7 +75,7 @@ const FOUND_END_USERS = `${INSERT_FOUND}
   FROM suppressions WHERE kind = 'end_user' GROUP BY client_id, value
   HAVING ${notBegun("(client_id, 'end_user_id', value, max(created_before))")}`;
 
-/** What others have begun is all found as soon as readers leave anything of it out. */
+/** What others have begun is all `found` before any of it is `erased`. */
 const ADD_OWN = `INSERT INTO erasure_keys (client_id, phase, kind, id, request_id)
   SELECT DISTINCT client_id, 'found', 'run', {run:String}, request_id FROM erasure_keys
   WHERE request_id IN {own:Array(String)} OR ({names:String} = 'erased' AND phase = 'erased' AND ${IS_OWN})`;
@@ -99,7 +85,7 @@ const HIDE = `${INSERT_FOUND}
   WHERE phase = 'found' AND ${IS_NAME} AND ${RUN} AND (${IS_OWN} OR (client_id, request_id) GLOBAL IN
     (SELECT client_id, request_id FROM data_subject_requests FINAL WHERE status = 'running'))`;
 
-/** @param deps.session with the settings of erasures */
+/** `session`: by `forErasures`. */
 export const createErasureCollection = ({ session }: { readonly session: Session }): ErasureCollection => {
   const hide: ErasureCollection["hide"] = (run) =>
     session.command("erasure.hide", HIDE, { parameters: parametersOf(run) });
@@ -108,7 +94,7 @@ export const createErasureCollection = ({ session }: { readonly session: Session
     hide,
     note: async (run, subjects) => {
       if (subjects.length === 0) return;
-      // Rows of an INSERT, which no query log contains.
+      // As rows, which no query log contains.
       const ofRequest = ({ clientId, requestId }: ErasureSubject) => ({
         client_id: clientId,
         phase: "found",

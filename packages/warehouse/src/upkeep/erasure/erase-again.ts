@@ -12,19 +12,13 @@ import {
   parametersOf,
 } from "./erasure-keys.ts";
 
-/** Counts of what a repeated erasure has to look at. */
 export type ErasureAgain = {
-  /** Suppressed ids of conversations and messages. */
   readonly ids: number;
-  /** Suppressed identifiers of persons that stored rows name. */
   readonly persons: number;
 };
 
 export type ErasureAgainStore = {
-  /**
-   * Finds everything erased at or after `since`, before the run begins: the suppressed ids, and those identifiers
-   * in stored rows whose hash is suppressed. `hashOf` hashes an identifier in the form of `subjectOf`.
-   */
+  /** From `since` on; `hashOf` takes identifiers in the form of `subjectOf`. */
   lookAgain(
     run: ErasureRun,
     since: Micros,
@@ -33,17 +27,16 @@ export type ErasureAgainStore = {
 };
 
 const AT_SINCE = "fromUnixTimestamp64Micro({since:Int64}, 'UTC')";
-/** SQL: suppressed since then, or suppressed earlier and deleted since then. */
 const ERASED_SINCE = `(added_at >= ${AT_SINCE} OR (client_id, request_id) GLOBAL IN
   (SELECT client_id, request_id FROM data_subject_requests WHERE status = 'completed' AND updated_at >= ${AT_SINCE}))`;
 
-/** Bytes of memory above which grouping spills to disk. */
+/** Above it grouping spills to disk. */
 const MAX_GROUP_BYTES = "1000000000";
 
 const IDS = `FROM suppressions WHERE kind IN ('conversation', 'message') AND ${ERASED_SINCE}
   GROUP BY client_id, kind, value`;
 
-/** @param deps.session with the settings of erasures */
+/** `session`: by `forErasures`. */
 export const createErasureAgain = (deps: {
   readonly session: Session;
   readonly note: ErasureCollection["note"];

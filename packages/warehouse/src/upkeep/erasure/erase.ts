@@ -14,30 +14,20 @@ import {
 } from "./erasure-keys.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
-/** SQL for what readers leave out for the run. */
 const erasedAs = (kinds: string): string => `phase = 'erased' AND kind IN (${kinds}) AND ${RUN}`;
 
-/** Deletes the collected records of a run. */
 export type ErasureDeletion = {
-  /**
-   * Marks the findings of writers from before the run as looked at. Removes the ids of end users among them,
-   * whose hashes must already be stored as suppressions.
-   */
+  /** Marks findings as looked at; removes ids of end users, whose hashes must be suppressed already. */
   settleFound(run: ErasureRun, signal: AbortSignal): Promise<void>;
-  /** Removes the ids that readers leave out for the run from the keys of other jobs. */
+  /** From the keys of other jobs. */
   eraseKeys(run: ErasureRun, signal: AbortSignal): Promise<void>;
-  /** Deletes all rows of the collected keys from all active parts. */
   erase(run: ErasureRun, tables: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Waits until the rows that one replica has deleted are gone from all. */
   goneEverywhere(signal: AbortSignal): Promise<void>;
-  /** Publishes the deletion of the run's records to readers of changes. Their rows must be gone. */
+  /** The rows must be gone. */
   publish(run: ErasureRun, signal: AbortSignal): Promise<void>;
 };
 
-/**
- * @param deps.session with the settings of erasures
- * @param deps.deletion of the user for jobs
- */
+/** `session`: by `forErasures`. */
 export const createErasureDeletion = (deps: {
   readonly session: Session;
   readonly deletion: Deletion;

@@ -10,10 +10,7 @@ import {
 import { CHANGES } from "../../tables/changes.ts";
 import { RECORD_DATES, recordNameSql } from "../../tables/record-dates.ts";
 
-/**
- * An identifier of a person in the form of `subjectOf`; records created before `createdBefore` are to be
- * erased.
- */
+/** `subject`: by `subjectOf`; covers records created before `createdBefore`. */
 export type ErasureSubject = {
   readonly clientId: string;
   readonly subject: string;
@@ -23,10 +20,7 @@ export type ErasureSubject = {
 
 export type Table = {
   readonly table: string;
-  /**
-   * The kinds of records in the table: columns of id and date, and a condition (`only`) for the rows of the
-   * kind.
-   */
+  /** `only`: condition for rows of the kind. */
   readonly records: readonly {
     readonly kind: RecordKind;
     readonly id: string;
@@ -37,8 +31,7 @@ export type Table = {
   }[];
 };
 
-/** In the order of deletion: first the rows that make a record readable, their dates and changes
- * behind them. */
+/** In the order of deletion: first the rows that make a record readable. */
 export const TABLES: readonly Table[] = [
   ...READABLE_FIRST.map(({ name, kind, id, created }) => ({
     table: name,
@@ -74,14 +67,12 @@ export const TABLES: readonly Table[] = [
   },
 ];
 
-/** Requests that are looked at together. */
 export type ErasureRun = {
   readonly id: string;
-  /** Readers leave out what is found for them, and its rows are deleted. */
+  /** false: only looks. */
   readonly erases: boolean;
 };
 
-/** Parameters of statements about the keys of a run: all of them are one share. */
 export const parametersOf = ({ id, erases }: ErasureRun) => ({
   run: id,
   names: erases ? "erased" : "found",
@@ -89,44 +80,40 @@ export const parametersOf = ({ id, erases }: ErasureRun) => ({
   shares: 1,
   share: 0,
 });
-/** SQL: the key is of the share on which a statement works, so that the memory of a set of keys is bounded. */
+/** Bounds the memory of a set. */
 export const OF_SHARE = "cityHash64(client_id, id) % {shares:UInt32} = {share:UInt32}";
 
-/** SQL for the requests of the run. A row stays until its request has ended. */
+/** A row stays until its request has ended. */
 export const OF_RUN = `(SELECT client_id, request_id FROM erasure_keys
   WHERE phase = 'found' AND kind = 'run' AND id = {run:String})`;
 export const RUN = `(client_id, request_id) GLOBAL IN ${OF_RUN}`;
 
-/** What a run erases for no request, by a request of its own: findings of writers, or what is erased again. */
 export type OwnRequest = "found" | "again";
-/** The attempts of a job share one for what is erased again, so that they find the same rows. */
+/** A job's attempts share that of `again`, so that they find the same rows. */
 export const ownRequest = ({ id, erases }: ErasureRun, what: OwnRequest): string => {
   const [job = id] = id.split("/");
   return erases ? `${what}/${what === "again" ? job : id}` : `preview/${id}`;
 };
-/** With this begin the requests of runs of retention, whose keys no erasure works on. */
+/** Requests of retention begin so; no erasure works on their keys. */
 export const OF_RETENTION = "expired/";
-/** SQL for what led to a suppression: a request, or `found` or `again`. */
 export const REASON = "splitByChar('/', request_id)[1]";
 export const IS_OWN = "position(request_id, '/') > 0";
 
-/** SQL: names a person, as `<kind>:<id>` in the form of `subjectOf`. */
+/** `SUBJECT`: as by `subjectOf`. */
 export const OF_PERSON = "kind IN ('chatter_id', 'end_user_id', 'email')";
 export const SUBJECT = "concat(kind, ':', id)";
-/** SQL: names a record, by its id. */
 export const OF_ID = `kind IN (${KIND_NAMES.filter((kind) => RECORD_KINDS[kind].idNames === null)
   .map((kind) => `'${kind}'`)
   .join(", ")})`;
-/** SQL: names what readers leave out. */
 export const IS_NAME = `(${OF_PERSON} OR ${OF_ID})`;
 export const recordKind = (kind: RecordKind): string => `${kind} record`;
 export const IS_RECORD = `kind IN (${KIND_NAMES.map((kind) => `'${recordKind(kind)}'`).join()})`;
 
-/** SQL for what begins the sorting key of `landing`, so that a deletion reads only granules with its records. */
+/** `landing` is sorted by it: a deletion reads only granules with its records. */
 const sortedBy = (table: string, id: string): string =>
   table === "landing" ? `cityHash64(client_id, ${id}), ` : "";
 
-/** SQL for each kind of record in a table: the columns that name a row there, and the same of the run's keys. */
+/** `columns` name a row in the table; `key`: the same of the run's keys. */
 export const keysOf = ({ table, records }: Table, states: readonly string[] = ["record"]) =>
   records.map(({ kind, id, date, only = "1", named }) => ({
     kind,
@@ -141,21 +128,16 @@ export const keysOf = ({ table, records }: Table, states: readonly string[] = ["
       AND kind IN (${states.map((state) => `'${kind} ${state}'`).join()})`,
   }));
 
-/** SQL condition for the rows of a table whose keys the run has. */
 export const recordsOf = (table: Table, isIn: "IN" | "GLOBAL IN" = "GLOBAL IN"): string =>
   keysOf(table)
     .map(({ only, columns, key, from }) => `(${only} AND ${columns} ${isIn} (SELECT ${key} ${from}))`)
     .join(" OR ");
 
-/** Keys of one INSERT. */
 export const MAX_KEYS = 10_000;
 
-/** Concurrent statements of an erasure. */
 export const AT_ONCE = 4;
 
-/**
- * Runs `work` for each item, `AT_ONCE` at a time. When one fails, waits for those still running, then throws.
- */
+/** After a failure it waits for those still running, then throws. */
 export async function all<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   for (let at = 0; at < items.length; at += AT_ONCE) {

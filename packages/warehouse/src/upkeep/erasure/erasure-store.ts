@@ -7,30 +7,23 @@ import { createErasureDeletion, type ErasureDeletion } from "./erase.ts";
 import { createErasureEnd, type ErasureEnd } from "./forget.ts";
 import { createErasureRowCounts, type ErasureRowCounts } from "./row-counts.ts";
 
-/** Finds and counts everything about persons, and deletes nothing. */
+/** Deletes nothing. */
 export type ErasurePreview = ErasureCollection & ErasureRowCounts & ErasureEnd;
 
-/**
- * Finds and deletes everything about persons, by keys collected in a table, so that no query text, URL or
- * mutation contains an identifier of a person.
- *
- * @throws WarehouseError from every method
- */
+/** By keys in a table: no query text, URL or mutation names a person. @throws WarehouseError */
 export type ErasureStore = ErasurePreview & ErasureAgainStore & ErasureDeletion;
 
-/** Settings of erasures. */
 export const forErasures = (session: Session): Session =>
   session.with({
     timeoutMs: 1_800_000,
     settings: {
       async_insert: 0,
       insert_deduplicate: 0,
-      // A projection would still show rows that are masked in its table.
+      // A projection would still show masked rows.
       optimize_use_projections: 0,
     },
   });
 
-/** @param deps.session of the user for jobs */
 export const createErasurePreview = (deps: { readonly session: Session }): ErasurePreview => {
   const session = forErasures(deps.session);
   return {
@@ -40,7 +33,6 @@ export const createErasurePreview = (deps: { readonly session: Session }): Erasu
   };
 };
 
-/** @param deps.session of the user for jobs */
 export const createErasureStore = (deps: {
   readonly session: Session;
   readonly runUpload: RunUpload;

@@ -5,10 +5,7 @@ import { countOf, type ErasureRun, IS_OWN, OF_RUN, parametersOf } from "./erasur
 
 type Deps = { readonly session: Session; readonly deletion: Pick<Deletion, "erase"> };
 
-/**
- * Deletes rows of all active parts, if there are any.
- * @param rows.condition SQL with `isIn` before each subquery
- */
+/** `condition`: SQL with `isIn` before each subquery. */
 export const eraseSome = async (
   { session, deletion }: Deps,
   rows: Omit<RowSelection, "condition"> & { readonly condition: (isIn: string) => string },
@@ -21,14 +18,11 @@ export const eraseSome = async (
 };
 
 export type ErasureEnd = {
-  /**
-   * Removes the keys of requests that have ended, of those that the run has made itself or taken over, and of those
-   * that a dead run has made and not begun.
-   */
+  /** Keys of ended requests, of the run's own, and of what a dead run did not begin. */
   forget(run: ErasureRun, signal: AbortSignal): Promise<void>;
 };
 
-/** @param deps.session with the settings of erasures */
+/** `session`: by `forErasures`. */
 export const createErasureEnd = (deps: Deps): ErasureEnd => ({
   forget: async (run, signal) => {
     const rows = await deps.session.rows<{ id: string }>(

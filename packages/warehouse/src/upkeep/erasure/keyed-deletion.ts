@@ -3,17 +3,17 @@ import { type Deletion, type RowSelection, WITH_HIDDEN } from "../deletion.ts";
 import { countOf } from "./erasure-keys.ts";
 import { createLongDeletion, type LongDeletion } from "./long-deletion.ts";
 
-/** Rows whose keys are in `erasure_keys`; `condition`: SQL with `isIn` before each subquery. */
+/** `condition`: SQL with `isIn` before each subquery. */
 export type KeyedRows = Omit<RowSelection, "condition"> & {
   readonly condition: (isIn: "IN" | "GLOBAL IN") => string;
 };
 
 export type KeyedDeletion = Pick<LongDeletion, "onAllReplicas" | "settled"> & {
-  /** Rewrites the parts that hold the rows, masked ones too, behind other deletions by such keys. */
+  /** Also masked rows; waits for other deletions by such keys. */
   erase(rows: KeyedRows, signal: AbortSignal): Promise<void>;
 };
 
-/** @param deps.session with the settings of erasures */
+/** `session`: by `forErasures`. */
 export const createKeyedDeletion = (deps: {
   readonly session: Session;
   readonly deletion: Pick<Deletion, "dropMasked">;
@@ -31,7 +31,7 @@ export const createKeyedDeletion = (deps: {
       const sql = `SELECT toString(count()) AS rows ${from}`;
       if (countOf(await session.rows("erasure.count_left", sql, { parameters, signal })) > 0)
         await long.erase({ table, condition: condition("IN"), parameters }, signal);
-      // A deletion does not find masked rows, so their parts are rewritten without them.
+      // A deletion does not find masked rows.
       const options = { parameters, settings: WITH_HIDDEN, signal };
       const partitions = `SELECT DISTINCT _partition_id AS id ${from}`;
       for (const { id } of await session.rows<{ id: string }>("erasure.hidden", partitions, options))

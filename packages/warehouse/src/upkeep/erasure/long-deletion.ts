@@ -5,28 +5,21 @@ import type { RowSelection } from "../deletion.ts";
 import { deletionsUnderWay } from "../deletions-under-way.ts";
 import { all } from "./erasure-keys.ts";
 
-/** Small deletions end at once; the pause doubles up to the longest. */
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
-/** Part of the text of all mutations by keys of erasures. */
+/** All mutations by keys of erasures contain it. */
 const OF_ERASURES = "erasure_keys";
 
-/** Deletions by keys of erasures, which may take hours. */
 export type LongDeletion = {
-  /**
-   * Waits for deletions from the table that are under way, however long they take: also for those whose attempt
-   * has died.
-   *
-   * @throws ServiceError `deletion_failing` (retryable) when ClickHouse cannot go on with one; it keeps trying
-   */
+  /** Also deletions of dead attempts. @throws ServiceError `deletion_failing` (retryable) */
   settled(table: string, signal: AbortSignal): Promise<void>;
-  /** Rewrites the parts that hold the rows. Resolves when no active part of one replica has them. */
+  /** Resolves when one replica is done. */
   erase(rows: RowSelection, signal: AbortSignal): Promise<void>;
-  /** Waits until all replicas have done the deletions of tables that one of them has done. */
+  /** Waits for all replicas to do what one has done. */
   onAllReplicas(tables: readonly string[], signal: AbortSignal): Promise<void>;
 };
 
-/** @param deps.session with the settings of erasures */
+/** `session`: by `forErasures`. */
 export const createLongDeletion = ({ session }: { readonly session: Session }): LongDeletion => {
   const { names } = session;
 
@@ -36,7 +29,7 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
       const running = await deletionsUnderWay(session, [table], { mark: OF_ERASURES, signal });
       if (running.length === 0) return;
       if (running.some(({ failing }) => failing)) {
-        // Its reason may quote rows.
+        // Without the reason, which may quote rows.
         throw new ServiceError(
           "deletion_failing",
           `ClickHouse cannot finish a deletion from ${table}: system.mutations says why`,
@@ -55,7 +48,7 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
         `ALTER TABLE ${names.target(table)} DELETE WHERE ${condition}`,
         {
           parameters,
-          // The subqueries read keys of the run, which do not change while it lasts.
+          // For subqueries: they read the run's keys, which do not change.
           settings: { mutations_sync: "0", allow_nondeterministic_mutations: 1 },
           signal,
         },
@@ -73,7 +66,7 @@ export const createLongDeletion = ({ session }: { readonly session: Session }): 
       await all(
         tables.filter((table) => isReplicated.has(names.local(table))),
         (table) =>
-          // Mutations are done in order, so this one ends on each replica behind those that delete.
+          // Mutations are done in order: this one ends after those that delete.
           session.commandEverywhere(
             "erasure.on_all_replicas",
             `ALTER TABLE ${names.target(table)} DELETE WHERE false`,

@@ -7,73 +7,52 @@ import { countOf, type ErasureRun, IS_RECORD, parametersOf, RUN } from "./erasur
 import { eraseSome } from "./forget.ts";
 import type { DueRequest } from "./request-subjects.ts";
 
-/** Unfinished requests of all clients. */
 export type OpenRequests = {
   readonly count: number;
   readonly awaitingApproval: number;
-  /** Those received before the instant that was asked for. */
   readonly overdue: number;
-  /** ms since the epoch; null: there is none. */
+  /** ms since the epoch. */
   readonly oldestReceivedAt: number | null;
 };
 
-/** How many records a request covers. */
 export type Reach = { readonly requestId: string; readonly records: number };
 
-/**
- * The part of the jobs in data-subject requests. The requests of a run are those that it has noted.
- *
- * @throws WarehouseError from every method; no statement holds anything about a person
- */
+/** No statement holds anything about a person. @throws WarehouseError from every method */
 export type RequestCompletion = {
-  /** Counts in ClickHouse. `overdueBefore`: ms since the epoch */
+  /** `overdueBefore`: ms since the epoch. */
   open(overdueBefore: number): Promise<OpenRequests>;
-  /** Clients with requests that are to be hidden, those who have waited longest first. */
+  /** The longest waiting first. */
   waitingClients(): Promise<readonly string[]>;
-  /**
-   * Passes all requests that may be carried out to `take`, some at a time and in no order: those of a client that
-   * are to be hidden, or all that are `running`.
-   */
+  /** In no order; of a client: those to hide. */
   due(
     which: { readonly clientId: string } | "running",
     take: (requests: readonly DueRequest[]) => Promise<void>,
   ): Promise<void>;
-  /** Whether a request is hidden, or about to be, and not carried out. */
+  /** Hidden or about to be, and not carried out. */
   isRunning(request: {
     readonly clientId: string | null;
     readonly requestId: string | null;
   }): Promise<boolean>;
-  /** Requests of a client that nobody has looked at, and for which a run has found more than `above` records. */
+  /** Requests that no operator has seen, with more than `above` records. */
   reaching(run: ErasureRun, clientId: string, above: number): Promise<readonly Reach[]>;
-  /** Lets a request of a client wait for an operator. */
   hold(clientId: string, requestId: string): Promise<void>;
-  /**
-   * Sets the status `running`, which no operator can refuse any more. Returns how many requests of the run have it
-   * then.
-   */
+  /** No operator can refuse these any more. Returns how many requests of the run are `running`. */
   begin(run: ErasureRun): Promise<number>;
-  /** Notes that the running requests of the run are hidden. Returns how many of them are. */
+  /** Returns how many requests of the run are `running`. */
   noteHidden(run: ErasureRun): Promise<number>;
-  /** Sets the status `completed` of those `running` in new rows without the subject, with the receipt. */
   complete(run: ErasureRun): Promise<void>;
-  /**
-   * Deletes the older rows of completed and refused requests, which name the subject, from all active parts.
-   */
+  /** Deletes older rows of ended requests, which name the subject. */
   scrub(signal: AbortSignal): Promise<void>;
 };
 
 const NAMES_SUBJECT = "(email != '' OR identifiers != '[]')";
 const UNSCREENED: readonly RequestStatus[] = ["received", "queued"];
 const BEFORE_RUNNING: readonly RequestStatus[] = [...UNSCREENED, "approved"];
-/** Of a request that is not hidden. */
 const NOT_HIDDEN = "hidden_at = toDateTime64(0, 3, 'UTC')";
-/**
- * Requests hold up to 64 KB, and more in rows of former versions: ClickHouse would else make blocks of
- * 65,000.
- */
+/** Requests hold up to 64 KB; by default blocks have 65,000 rows. */
 const SMALL_BLOCKS = { max_block_size: "64", max_threads: 1 };
 
-/** Rows that were deleted for each request as JSON, by table: as many as there were before the first attempt. */
+/** Rows deleted by table: as many as before the first attempt. */
 const RECEIPTS = `WITH (SELECT mapFromArrays(groupArray(request), groupArray(receipt)) FROM
   (SELECT request, toJSONString(mapFromArrays(groupArray(name), groupArray(most))) AS receipt FROM
     (SELECT request_id AS request, id AS name, max(rows) AS most FROM erasure_keys
@@ -83,13 +62,10 @@ const RECEIPTS = `WITH (SELECT mapFromArrays(groupArray(request), groupArray(rec
 const oneOf = (statuses: readonly RequestStatus[]): string =>
   `status IN (${statuses.map((status) => `'${status}'`).join()})`;
 
-/** Also one that is `running` and whose job died before all of it was hidden. */
+/** Also one whose job died before it was hidden. */
 const TO_BE_HIDDEN = `(${oneOf(BEFORE_RUNNING)} OR ${oneOf(["running"])} AND ${NOT_HIDDEN})`;
 
-/**
- * @param deps.session of the user for jobs
- * @param deps.now milliseconds since the epoch
- */
+/** `now`: ms since the epoch. */
 export function createRequestCompletion(deps: {
   readonly session: Session;
   readonly now: () => number;
@@ -98,7 +74,6 @@ export function createRequestCompletion(deps: {
   const deletion = createDeletion(deps);
   const session = deps.session.with({ timeoutMs: 300_000 });
 
-  /** Writes new rows of the requests that meet `condition`; `completed`: with a receipt instead of the subject. */
   const advance = (
     to: RequestStatus | "hidden",
     condition: string,
@@ -134,10 +109,6 @@ export function createRequestCompletion(deps: {
     return countOf(await session.rows("requests.count_running", sql, { parameters: parametersOf(run) }));
   };
 
-  /**
-   * Notes each request of the run that meets `condition` in the audit. Who asked for it is the client, or an
-   * operator.
-   */
   const note = (state: "begun" | "done", condition: string, run: ErasureRun): Promise<void> =>
     session.command(
       "requests.note",
@@ -234,7 +205,7 @@ export function createRequestCompletion(deps: {
     },
     async complete(run) {
       const condition = `${oneOf(["running"])} AND NOT (${NOT_HIDDEN})`;
-      // Noted first: as soon as they are completed, another run removes their keys.
+      // Noted first: once they are completed, another run removes their keys.
       await note("done", condition, run);
       await advance("completed", `${condition} AND ${RUN}`, parametersOf(run));
     },

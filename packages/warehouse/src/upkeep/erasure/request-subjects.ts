@@ -2,10 +2,8 @@ import { namesOf, subjectOf } from "@conversation-export/domain";
 import type { DataSubjectRequest } from "../../access/request-rows.ts";
 import type { ErasureSubject } from "./erasure-keys.ts";
 
-/** A request that may be carried out. */
 export type DueRequest = Pick<DataSubjectRequest, "clientId" | "requestId" | "subject" | "receivedAt">;
 
-/** The identifiers of a request as an erasure takes them. */
 export const subjectsOfRequest = (request: DueRequest): ErasureSubject[] => {
   const { clientId, requestId, subject, receivedAt } = request;
   return namesOf(subject).map(({ type, value }) => ({

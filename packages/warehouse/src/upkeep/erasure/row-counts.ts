@@ -12,20 +12,15 @@ import {
   TABLES,
 } from "./erasure-keys.ts";
 
-/** Counts rows and records. */
 export type ErasureRowCounts = {
-  /** Rows left by table, including masked ones that are still stored. */
+  /** Masked rows too. */
   remaining(run: ErasureRun): Promise<Readonly<Record<string, number>>>;
-  /**
-   * Notes for each request and table how many rows are to be deleted, for the receipts. A row counts for each
-   * request that reaches it.
-   */
+  /** A row counts for each request that reaches it. */
   countRows(run: ErasureRun): Promise<void>;
-  /** Stored records of a client, to within a few per cent. */
+  /** To within a few per cent. */
   storedRecords(clientId: string): Promise<number>;
 };
 
-/** INSERT of the counts of the rows of one table, masked ones included. */
 const countOfRows = (table: Table): string => {
   const found = keysOf(table).map(
     ({ only, columns, key, from }) => `SELECT k.client AS client, k.request AS request FROM
@@ -38,7 +33,7 @@ const countOfRows = (table: Table): string => {
     FROM (${found.join(" UNION ALL ")}) GROUP BY client, request`;
 };
 
-/** @param deps.session with the settings of erasures */
+/** `session`: by `forErasures`. */
 export const createErasureRowCounts = ({ session }: { readonly session: Session }): ErasureRowCounts => ({
   remaining: async (run) => {
     const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { Session } from "../../session/session.ts";
 import { createSuppressionReads } from "./suppression-reads.ts";
 
-/** ClickHouse refuses a longer value of a parameter. */
+/** ClickHouse refuses a longer parameter. */
 const MAX_PARAMETER = 131_072;
 
 const encoded = (values: readonly string[]): number =>
@@ -12,7 +12,6 @@ const encoded = (values: readonly string[]): number =>
     ["", `[${values.map((value) => `'${value.replaceAll(/[\\']/g, "\\$&")}'`).join(",")}]`],
   ]).toString().length;
 
-/** Reads of a session that answers nothing and notes the values that it was sent. */
 const startReads = () => {
   const sent: string[][] = [];
   const note = (parameters: Readonly<Record<string, unknown>> = {}): void => {

@@ -5,16 +5,13 @@ import { toWarehouseError, WarehouseError } from "../../session/warehouse-error.
 import { all } from "./erasure-keys.ts";
 
 const HASH = "SHA256(concat(toString(kind), char(0), client_id, char(0), value))";
-/** Seconds of an instant, rounded up. */
+/** Rounded up. */
 const SECONDS = "toUInt32(intDiv(version + 999999, 1000000))";
 const SINCE = "kind != 'secret' AND added_at >= fromUnixTimestamp64Milli({since:Int64})";
-/** Two words of hash and the seconds. */
 const ROW_BYTES = 12;
-/** Values of one query: they are sent in its URL. */
+/** Values travel in the query's URL. */
 const MAX_VALUES = 100;
-/**
- * Their UTF-8 bytes: up to six characters each in the URL, and ClickHouse takes 131,072 for one parameter.
- */
+/** UTF-8, up to six characters each in the URL: ClickHouse takes 131,072 for a parameter. */
 const MAX_BYTES = 10_000;
 /** Ends an answer that broke off. */
 const EXCEPTION = "__exception__\r\n";
@@ -23,7 +20,7 @@ const hexOf = (text: string): string => createHash("sha256").update(text).digest
 const hashOf = ({ kind, clientId, value }: SuppressionKey): string =>
   hexOf(`${kind}\0${clientId}\0${value}`).slice(0, 16);
 
-/** Passes the rows of an answer in RowBinary to `take`. Returns the bytes of an unfinished row. */
+/** Returns the rest; false: `take` wants no more. */
 const takeRows = (bytes: Buffer, take: TakeHash): Buffer | false => {
   let at = 0;
   for (; at + ROW_BYTES <= bytes.length; at += ROW_BYTES) {
@@ -32,7 +29,6 @@ const takeRows = (bytes: Buffer, take: TakeHash): Buffer | false => {
   return bytes.subarray(at);
 };
 
-/** @throws Error when the answer breaks off */
 const takeAnswer = async (answer: AsyncIterable<Buffer>, take: TakeHash): Promise<boolean> => {
   let rest: Buffer = Buffer.alloc(0);
   let end = "";
@@ -48,7 +44,6 @@ const takeAnswer = async (answer: AsyncIterable<Buffer>, take: TakeHash): Promis
   throw new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
 };
 
-/** Pieces that fit into a query each. */
 const piecesOf = <T>(items: readonly T[], valueOf: (item: T) => string): T[][] => {
   const pieces: T[][] = [];
   let room = 0;
@@ -66,18 +61,14 @@ const piecesOf = <T>(items: readonly T[], valueOf: (item: T) => string): T[][] =
   return pieces;
 };
 
-/** Keys of one client and kind each, at most so many that they fit into a query. */
 const groupsOf = (keys: readonly SuppressionKey[]): SuppressionKey[][] => {
   const groups = Map.groupBy(keys, ({ kind, clientId }) => `${kind}\0${clientId}`);
   return [...groups.values()].flatMap((group) => piecesOf(group, ({ value }) => value));
 };
 
-/**
- * @param session of a user that reads
- * @throws WarehouseError from every method
- */
+/** @throws WarehouseError from every method */
 export const createSuppressionReads = (session: Session): SuppressionReads => {
-  /** Ids of end users are compared by their hashes, so that no query contains one. */
+  /** So that no query contains an end user's id. */
   const valueOf = ({ kind, value }: SuppressionKey): string => (kind === "end_user" ? hexOf(value) : value);
   const VALUE_SQL: Partial<Record<SuppressionKey["kind"], string>> = {
     end_user: "lower(hex(SHA256(value)))",

@@ -2,43 +2,30 @@ import { formatTimestampZ, type Suppression, type SuppressionReads } from "@conv
 import type { Session } from "../../session/session.ts";
 import { createSuppressionReads } from "./suppression-reads.ts";
 
-/**
- * Suppressions: records and persons that were erased and must not come back.
- *
- * @throws WarehouseError from every method
- */
+/** @throws WarehouseError from every method */
 export type SuppressionStore = SuppressionReads & {
-  /** Resolves when ClickHouse has acknowledged the rows. `requestId`: the reason of a suppression. */
+  /** Resolves when ClickHouse has acknowledged the rows. */
   add(suppressions: readonly (Suppression & { readonly requestId: string })[]): Promise<void>;
-  /** Adds ids that a writer has found; the next erasure looks at them. */
+  /** The next erasure looks at them. */
   addFound(suppressions: readonly Suppression[]): Promise<void>;
-  /**
-   * Stores `hash`, the hash of the suppression secret, unless one is stored. Returns the stored one; if it
-   * differs from `hash`, the hashes of subjects were made with another secret and cannot be compared.
-   */
+  /** The hash stored first; if it differs, hashes of subjects cannot be compared. */
   claimSecret(hash: string): Promise<string>;
-  /** ms since the epoch by the clock of ClickHouse. */
+  /** ClickHouse's clock, ms since the epoch. */
   serverTime(): Promise<number>;
 };
 
-/** `request_id` of suppressions that a writer has added. */
 export const FOUND_LATER = "found";
-/** `request_id` of suppressions that mark a finding as looked at by an erasure. */
 export const LOOKED_AT = "looked at";
-/** Limit for INSERTs of suppressions. Readers overlap their loads by more, so that they miss no late row. */
+/** Readers overlap their loads by more, so that they miss no late row. */
 export const SUPPRESSION_INSERT_SECONDS = 300;
 
-/**
- * SQL for suppressions that a record may have slipped past: an operator may have inserted one by hand, or restored a
- * table.
- */
+/** For records that slipped past: an operator inserted a suppression, or restored the table. */
 export const SLIPPED = "added_at BETWEEN now64(6) - INTERVAL 1 DAY AND now64(6) - INTERVAL 10 MINUTE";
 
-/** SQL for the hash of the secret that was stored first, which is the one that counts. */
+/** The secret stored first counts. */
 export const FIRST_SECRET =
   "SELECT value FROM suppressions WHERE kind = 'secret' ORDER BY added_at, value LIMIT 1";
 
-/** @param deps.session of a user that reads and inserts */
 export function createSuppressionStore(deps: { readonly session: Session }): SuppressionStore {
   const session = deps.session.with({
     timeoutMs: 60_000,
