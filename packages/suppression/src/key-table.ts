@@ -1,40 +1,34 @@
 import { randomInt } from "node:crypto";
 
-/**
- * Keys of 64 bits, each with a value, in one block of memory that grows in place. A key is two words; words
- * and values are whole numbers below 2 ** 32.
- */
+/** One block of memory that grows in place; words and values are whole numbers below 2 ** 32. */
 export type KeyTable = {
-  /** Keeps the larger value of a key; 0 is no value. false: there is no room for another key. */
+  /** Keeps the larger value; 0 is no value. False: no room for another key. */
   put(high: number, low: number, value: number): boolean;
-  /** 0: the key is not there. */
+  /** 0: absent. */
   get(high: number, low: number): number;
   size(): number;
-  /** Bytes of memory in use. */
+  /** Memory in use. */
   bytes(): number;
-  /** Forgets all keys and gives their memory back. */
+  /** Gives the memory back. */
   clear(): void;
 };
 
-/**
- * Words of a slot: both words of the key, the first of them spread, and the value. A slot without a value is
- * free.
- */
+/** Both words of the key, the first spread, and the value; 0: a free slot. */
 const WORDS = 3;
 const SLOT_BYTES = WORDS * Uint32Array.BYTES_PER_ELEMENT;
-/** A key is found behind the slot where its first word belongs; this share of slots keeps the way short. */
+/** Share of used slots that keeps the way from a key's home short. */
 const FULLEST = 0.85;
 const GROWTH = 1.125;
 const FIRST_SLOTS = 1 << 12;
-/** Slots at the end for keys that belong to the last ones. */
+/** For keys whose home is near the end. */
 const SPARE_SLOTS = 1 << 12;
 const WORD = 2 ** 32;
 
 const slotsFor = (keys: number): number => Math.ceil(keys / FULLEST) + 1;
 
-/** @param maxKeys at most as many keys; they take about 16 bytes each */
+/** Keys take about 16 bytes each. */
 export const createKeyTable = (maxKeys: number): KeyTable => {
-  // Nobody can know which keys would lie close together.
+  // Random: nobody can choose keys that lie close together.
   const spreader = randomInt(WORD / 2) * 2 + 1;
   const mostSlots = slotsFor(maxKeys);
   const bytesFor = (slots: number): number => (slots + SPARE_SLOTS) * SLOT_BYTES;
@@ -46,9 +40,7 @@ export const createKeyTable = (maxKeys: number): KeyTable => {
   const valueAt = (slot: number): number => words[slot * WORDS + 2] ?? 0;
   const homeOf = (first: number): number => Math.floor((first * slots) / WORD);
 
-  /**
-   * Where the key is, or belongs: keys lie in their order, without a free slot between a key and its home.
-   */
+  /** Keys lie in order, without a free slot between a key and its home. */
   const find = (first: number, low: number): number => {
     let slot = homeOf(first);
     for (; valueAt(slot) !== 0; slot += 1) {
@@ -70,7 +62,7 @@ export const createKeyTable = (maxKeys: number): KeyTable => {
   const move = (from: number, to: number): void =>
     set(to, words[from * WORDS] ?? 0, words[from * WORDS + 1] ?? 0, valueAt(from));
 
-  /** Moves the keys to the end of the larger block and from there, in their order, to their new homes. */
+  /** To the end of the larger block first, then in order to their new homes. */
   const grow = (): void => {
     const before = words.length / WORDS;
     slots = Math.min(Math.max(FIRST_SLOTS, Math.ceil(slots * GROWTH)), mostSlots);

@@ -1,14 +1,14 @@
 import { createHmac, createSecretKey } from "node:crypto";
 
-/** Keyed hashes of identifiers of persons: without the secret they reveal nothing. */
+/** Reveals nothing without the secret. */
 export type SubjectHash = {
-  /** HMAC-SHA-256 in base64url of a client's identifier in the form of `subjectOf`. */
+  /** HMAC-SHA-256 in base64url; `subject` in the form of `subjectOf`. */
   of(clientId: string, subject: string): string;
-  /** Hash of the secret itself: equal hashes come from one secret. */
+  /** Equal hashes come from one secret. */
   readonly ofSecret: string;
 };
 
-/** @param secret the same for all processes and for ever: stored hashes cannot be made anew */
+/** `secret` must never change: stored hashes cannot be made anew. */
 export const createSubjectHash = (secret: string): SubjectHash => {
   const key = createSecretKey(secret, "utf8");
   const hash = (text: string): string => createHmac("sha256", key).update(text).digest("base64url");

@@ -7,7 +7,7 @@ import { storeOf } from "./suppression-store.fixture.ts";
 
 const SECRET = "a secret of the tests";
 const hash = createSubjectHash(SECRET);
-/** ClickHouse's clock at first, ms. */
+/** ms */
 const START = 5_000_000;
 
 const conversation = (id: string, chatterId = "", dateCreated = 10): ExportRecord =>
@@ -45,22 +45,21 @@ const suppressed = (kind: Suppression["kind"], value: string): Suppression => ({
   createdBefore: 20,
 });
 
-/** A gate, not started yet, before a ClickHouse that the test sets. */
 const createGate = (secretInUse = hash.ofSecret) => {
   const world = {
     generation: 1,
-    /** What the next stamp is at least, µs. */
+    /** The least next stamp, µs. */
     stamp: START * 1_000,
     /** ms */
     time: START,
     rows: [] as Suppression[],
     found: [] as Suppression[],
     lost: null as ServiceError | null,
-    /** From where each reading has begun, ms; null: from the start. */
+    /** Where each reading began, ms; null: from the start. */
     loads: [] as (number | null)[],
     asked: [] as string[],
     secretInUse,
-    /** Answers to readings are on their way until then; they show what was stored when they were asked for. */
+    /** Delays answers, which show what was stored when asked for. */
     answers: Promise.resolve(),
   };
   const gate = createSuppressionGate({
@@ -111,7 +110,6 @@ const startGate = async (secretInUse = hash.ofSecret) => {
   return made;
 };
 
-/** Takes a ticket behind a new generation. */
 const readAnew = (gate: SuppressionGate, world: World): Promise<WriteTicket> => {
   world.generation += 1;
   return gate.ticket();
@@ -300,7 +298,7 @@ it("drops by conversation, message and person, when the record was created befor
   expect(await suppresses(gate, message("o", "d"))).toBe(false);
   expect(await suppresses(gate, endUser("u", " P@Example.com"))).toBe(true);
   expect(await suppresses(gate, conversation("c", "", 19))).toBe(true);
-  // What was dropped for another reason than its own id is noted, once, and known from then on.
+  // What was dropped for another reason than its id is stored, once.
   expect(await suppresses(gate, message("of-e", "e"))).toBe(true);
   expect(await suppresses(gate, endUser("u", "other@example.com"))).toBe(true);
   expect(await suppresses(gate, conversation("e"))).toBe(true);

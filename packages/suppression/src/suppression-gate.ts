@@ -12,63 +12,55 @@ import { createSuppressionJudge } from "./suppression-judge.ts";
 import { createKeysOf, keyHash } from "./suppression-key.ts";
 import { createSuppressionReader } from "./suppression-reader.ts";
 
-/** Stamps of one process differ at least by this, so that its batches keep their order, µs. */
+/** µs; keeps the batches of a process in order. */
 const STAMP_STEP: Micros = 100;
-/** Less than a stamp may be ahead of ClickHouse's clock, µs. */
+/** µs; ClickHouse refuses stamps further ahead of its clock. */
 const MAX_AHEAD: Micros = 5_000_000;
 const ASK_AGAIN_MS = 1_000;
 
 type SuppressionGateDeps = {
   readonly stamps: {
-    /** `stamp`: above all that readers may have passed, µs by ClickHouse's clock. */
+    /** `stamp`: later than readers may have passed, µs by ClickHouse's clock. */
     take(signal?: AbortSignal): Promise<WriteTicket>;
     look(signal?: AbortSignal): Promise<Pick<WriteTicket, "generation">>;
   };
   readonly store: SuppressionReads & {
-    /** Stores ids that this process has found. */
     addFound(found: readonly Suppression[]): Promise<void>;
-    /** The hash of the secret that was stored first; `hash` when there was none. */
+    /** The hash that was stored first; `hash` if none was. */
     claimSecret(hash: string): Promise<string>;
-    /** ms since the epoch by ClickHouse's clock. */
+    /** ms since the epoch, by ClickHouse's clock. */
     serverTime(): Promise<number>;
   };
   readonly secret: string;
-  /** At most as many suppressions are held in memory, at about 16 bytes; clients with more are looked up. */
+  /** In memory, about 16 bytes each; clients with more are looked up. */
   readonly maxHeld: number;
-  /** Another secret than that of the stored suppressions was set: the process must end. */
+  /** Stored suppressions were made with another secret: the process must end. */
   readonly onLost: (error: ServiceError) => void;
   readonly metrics: Metrics;
   readonly log: Logger;
 };
 
-/** Decides which records must not come back. */
 export type SuppressionGate = {
-  /**
-   * Reads the suppressions, waiting for ClickHouse as long as it takes.
-   * @throws ServiceError `suppression_secret` when the stored suppressions were made with another secret
-   */
+  /** Waits for ClickHouse. @throws ServiceError `suppression_secret` for another secret than that of the stored ones */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Takes a stamp and reads new suppressions. Judge again if `judgement` has changed.
-   * @throws when ClickHouse does not answer
-   */
+  /** Also reads new suppressions: judge again if `judgement` changed. @throws when ClickHouse does not answer */
   ticket(signal?: AbortSignal): Promise<WriteTicket>;
-  /** Changes when more suppressions are known, also those that `suppresses` has stored. */
+  /** Changes when more suppressions are known, also those that `suppresses` stored. */
   judgement(): number;
   /**
-   * false: neither the record nor a person whom it names was erased. true: `suppresses` knows.
-   * @throws TypeError before `start` has resolved
+   * false: neither the record nor a person in it was erased; true: ask `suppresses`.
+   * @throws TypeError before `start`
    */
   suspects(record: ExportRecord): boolean;
   /**
-   * True: the record or a person in it was erased; its id is stored for the next erasure.
-   * @throws when ClickHouse fails, TypeError before `start` has resolved
+   * Also stores the ids of erased records for the next erasure.
+   * @throws when ClickHouse fails, TypeError before `start`
    */
   suppresses(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
-  /** The answers of `suppresses` without noting anything, by what was known a second ago or later. */
+  /** As `suppresses`, but stores nothing; knows what was known a second ago. */
   wouldSuppress(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
-  /** true, or why nothing is written. */
+  /** True, or why nothing is written. */
   isOpen(): true | string;
 };
 
@@ -93,12 +85,12 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       judgement += 1;
     },
   });
-  /** The generation that this process follows; null until it has read the suppressions. */
+  /** null until suppressions are read. */
   let followed: number | null = null;
   let judgement = 0;
   let lastStamp: Micros = 0;
   let following: Promise<void> | undefined;
-  /** When the generation was asked for that is followed since. */
+  /** When the followed generation was asked for. */
   let askedAt = Number.NEGATIVE_INFINITY;
 
   const checkSecret = async (): Promise<void> => {
@@ -109,7 +101,7 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
     );
   };
 
-  /** Reads what is new up to a generation that was asked for before. */
+  /** `generation` must be asked for before, so that the reading covers it. */
   const follow = async (generation: number): Promise<void> => {
     await checkSecret();
     await read(await store.serverTime());
@@ -121,12 +113,12 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       log.warn({ lookedUp }, "suppressions of clients are looked up, there is no room for them");
   };
 
-  /** Reads what is new up to a generation that is being asked for. */
+  /** Reads all suppressions up to the answer's generation. */
   const upTo = async <T extends Pick<WriteTicket, "generation">>(ask: Promise<T>): Promise<T> => {
     const now = performance.now();
     const asked = await ask;
     const { generation } = asked;
-    // A reading under way may have begun with an earlier one. A replica that is behind tells one of the past.
+    // A running read may have begun before; a replica that is behind answers an old generation.
     while (followed === null || followed < generation) {
       following ??= follow(generation).finally(() => {
         following = undefined;

@@ -8,39 +8,31 @@ import type {
 import { createKeyTable } from "./key-table.ts";
 import type { KeyHash, KeysOf } from "./suppression-key.ts";
 
-/**
- * Which records may be suppressed, by hashes in memory. A client is either held, with all its suppressions,
- * or looked up: then every record that is old enough may be.
- */
+/** A client is held with all its suppressions, or looked up: then every record that is old enough is suspected. */
 export type SuppressionIndex = {
-  /**
-   * Adds a suppression unless its client is looked up; without room for it the client is looked up from now
-   * on.
-   */
+  /** Ignored while its client is looked up; without room the client is looked up from now on. */
   add(row: Suppression): void;
-  /**
-   * Adds the hash of a suppression and its instant in seconds, rounded up. false: there is no room for it.
-   */
+  /** `seconds`: rounded up. False: no room. */
   addHash(high: number, low: number, seconds: number): boolean;
-  /** Notes clients with suppressions, those that are new as held. */
+  /** New ones count as held. */
   noteClients(clients: readonly SuppressedClient[]): void;
-  /** Forgets all suppressions and makes all clients looked up until `hold`. */
+  /** Until `hold` all clients are looked up. */
   clear(): void;
-  /** Makes these clients held, but for those of which a suppression could not be added. */
+  /** Except clients with a suppression that found no room. */
   hold(clientIds: readonly string[]): void;
   lookedUp(): string[];
-  /** false: no suppression drops the record. */
+  /** False: no suppression drops the record. */
   mayDrop(record: ExportRecord): boolean;
-  /** The seconds that stand behind a key's hash; 0: none do, or the client is looked up. */
+  /** Seconds behind the key's hash; 0: none, or the client is looked up. */
   heldAt(key: SuppressionKey): number;
   size(): number;
   bytes(): number;
 };
 
-/** The seconds of an instant, rounded up. */
+/** Rounded up. */
 export const secondsOf = (instant: Micros): number => Math.ceil(instant / 1_000_000);
 
-/** @param deps.max suppressions in memory */
+/** `max`: suppressions in memory. */
 export const createSuppressionIndex = (deps: {
   readonly max: number;
   readonly keysOf: KeysOf;
@@ -48,10 +40,10 @@ export const createSuppressionIndex = (deps: {
 }): SuppressionIndex => {
   const { keysOf, hash } = deps;
   const table = createKeyTable(deps.max);
-  /** Clients with a suppression for which there was no room. */
+  /** Clients with a suppression that found no room. */
   const lacking = new Set<string>();
   const clients = new Map<string, { latest: Micros; isHeld: boolean }>();
-  /** From `clear` to `hold`: every client may be held then. */
+  /** From `clear` to `hold`. */
   let isReading = false;
 
   const note = (clientId: string, latest: Micros): { latest: Micros; isHeld: boolean } => {
@@ -66,7 +58,7 @@ export const createSuppressionIndex = (deps: {
   return {
     add: (row) => {
       const client = note(row.clientId, row.createdBefore);
-      // The room is for the others.
+      // Leaves the room to the others.
       if (!client.isHeld && !isReading) return;
       if (table.put(...hash(row), secondsOf(row.createdBefore))) return;
       lacking.add(row.clientId);

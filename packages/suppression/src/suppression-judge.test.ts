@@ -9,7 +9,7 @@ import { createSuppressionReader } from "./suppression-reader.ts";
 import { storeOf } from "./suppression-store.fixture.ts";
 
 const subjectHash = createSubjectHash("a secret of the tests");
-/** Nearly every pair of keys has the same hash. */
+/** Nearly all keys collide. */
 const weakHash: KeyHash = (key) => [keyHash(key)[0] % 2, 0];
 
 const start = (given: readonly Suppression[], max = 1_000, hash: KeyHash = keyHash) => {
@@ -97,7 +97,7 @@ const anyRecord = fc
       }) as unknown as ExportRecord,
   );
 
-/** What drops a record, from all suppressions in a Map. */
+/** Independent of the code under test. */
 const isErased = (rows: readonly Suppression[], record: ExportRecord): boolean => {
   const before = new Map<string, number>();
   for (const { clientId, kind, value, createdBefore } of rows) {
@@ -194,7 +194,6 @@ it("looks up the largest client when there is no room for all, and holds the oth
   ];
   expect(records.map(index.mayDrop)).toEqual([true, true, true, true, false]);
   expect(await judge(records, true)).toEqual([true, true, false, true, false]);
-  // A larger memory after a restart.
   const again = start(world.rows, 20);
   await again.read(1);
   expect(again.index.lookedUp()).toEqual([]);
@@ -237,7 +236,7 @@ it("drops what names a record that it has noted before, and says once that it ha
   expect(world.found).toBe(1);
   expect(await judge([later, child, messageOf("other", { id: "n" })], true)).toEqual([true, true, false]);
   expect(world.found).toBe(1);
-  // Also in front of the one that names the person.
+  // Also before the one that names the person.
   expect(await judge([messageOf("d"), conversation("d", naming("p"))], true)).toEqual([true, true]);
   expect(world.found).toBe(2);
 });

@@ -10,8 +10,8 @@ import { secondsOf, type SuppressionIndex } from "./suppression-index.ts";
 import { type KeysOf, ownKeyOf, type RecordKey } from "./suppression-key.ts";
 
 /**
- * Memory says which records may be suppressed, ClickHouse which are. `noting`: stores the ids of those
- * suppressed by a person.
+ * Memory says which records may be suppressed, ClickHouse which are. `noting` stores the ids of those that another key
+ * drops.
  * @throws ServiceError `suppressions_behind`, retryable, for a replica that is behind
  */
 export type SuppressionJudge = (records: readonly ExportRecord[], noting: boolean) => Promise<boolean[]>;
@@ -25,7 +25,7 @@ export const createSuppressionJudge = (deps: {
     addFound(found: readonly Suppression[]): Promise<void>;
   };
   readonly onLookUp: (records: number) => void;
-  /** Called when ids were stored: what was judged before may name them. */
+  /** Ids were stored: what was judged before may name them. */
   readonly onFound: () => void;
 }): SuppressionJudge => {
   const { index, keysOf, store } = deps;
@@ -49,10 +49,7 @@ export const createSuppressionJudge = (deps: {
     return undefined;
   };
 
-  /**
-   * A hash in memory without a suppression to it is that of another value, unless ClickHouse shows too
-   * little.
-   */
+  /** A hash in memory without a suppression belongs to another value, unless ClickHouse shows too little. */
   const checkWhole = async (
     records: readonly ExportRecord[],
     before: (name: string) => Micros,
@@ -62,7 +59,7 @@ export const createSuppressionJudge = (deps: {
       if (dropping(record, before) !== undefined) continue;
       for (const key of keysOf(record)) {
         const seconds = index.heldAt(key);
-        // The ids of end users are replaced by hashes, which are among the keys.
+        // Ids of end users are replaced by hashes, which are among the keys.
         if (key.kind === "end_user" || record.dateCreated >= seconds * 1_000_000) continue;
         if (secondsOf(before(nameOf(key))) < seconds) unexplained.push({ key, seconds });
       }
@@ -90,13 +87,13 @@ export const createSuppressionJudge = (deps: {
       const drop = dropping(record, before);
       if (drop === undefined) return false;
       const [{ byOwnId }, createdBefore] = drop;
-      // An older version that did not name the person may be stored, or records that name only this id.
+      // An older version without the person, or records that name only this id, may be stored.
       const own = ownKeyOf(record);
       if (noting && !byOwnId) found.set(nameOf(own), { ...own, createdBefore });
       return true;
     };
     let answers = records.map(answer);
-    // A record may name one that is found only behind it.
+    // A record may name one that is found only after it.
     for (let known = 0; found.size > known; ) {
       known = found.size;
       answers = records.map(answer);

@@ -8,7 +8,6 @@ import {
 } from "@conversation-export/domain";
 import type { SubjectHash } from "./subject-hash.ts";
 
-/** The 64 bits by which a suppression is held in memory, as two words. */
 export type KeyHash = (key: SuppressionKey) => readonly [high: number, low: number];
 
 const wordAt = (bytes: string, at: number): number =>
@@ -18,25 +17,24 @@ const wordAt = (bytes: string, at: number): number =>
     bytes.charCodeAt(at + 3)) >>>
   0;
 
-/** The same as ClickHouse makes (`suppression-reads.ts` of the warehouse). */
+/** Equals ClickHouse's in `suppression-reads.ts` of the warehouse. */
 export const keyHash: KeyHash = ({ clientId, kind, value }) => {
   // As text, which costs half of what a buffer does.
   const bytes = digest("sha256", `${kind}\0${clientId}\0${value}`, "binary");
   return [wordAt(bytes, 0), wordAt(bytes, 4)];
 };
 
-/** A suppression that would drop a record; `byOwnId`: it is of the record's own id. */
+/** `byOwnId`: of the record's own id. */
 export type RecordKey = SuppressionKey & { readonly byOwnId: boolean };
 
-/** Hashes of identifiers that are remembered: making one costs more than all other steps. */
+/** Making a hash costs more than all other steps. */
 const REMEMBERED = 20_000;
 
-/** Whatever may drop a record: its own id, its conversation, the persons whom it names. */
+/** All that may drop a record: its own id, its conversation, its persons. */
 export type KeysOf = (record: ExportRecord) => Generator<RecordKey>;
 
 const NAME_OF = byEventType((kind) => kind);
 
-/** The key of a record's own id. */
 export const ownKeyOf = ({ clientId, type, id }: ExportRecord): SuppressionKey => ({
   clientId,
   kind: NAME_OF[type],

@@ -1,14 +1,12 @@
 import type { SuppressedClient, SuppressionReads } from "@conversation-export/domain";
 import type { SuppressionIndex } from "./suppression-index.ts";
 
-/**
- * Suppressions are read again from so long before the last reading: longer than an INSERT of them may run.
- */
+/** Overlap of readings: longer than an INSERT of suppressions may run. */
 const READ_AGAIN_MS = 600_000;
-/** Shares of the memory that may be filled when everything is read: less when that was too much. */
+/** Shares of the memory to fill; the next when one was too much. */
 const SHARES = [1, 0.9, 0.5, 0];
 
-/** The clients to hold, smallest first, while all their suppressions are at most `room`. */
+/** The smallest first, while all their suppressions fit. */
 const smallest = (clients: readonly SuppressedClient[], room: number): string[] => {
   const held: string[] = [];
   let left = room;
@@ -20,21 +18,17 @@ const smallest = (clients: readonly SuppressedClient[], room: number): string[] 
   return held;
 };
 
-/**
- * Reads new suppressions into memory; the largest clients, which do not fit, are looked up. Takes ms by
- * ClickHouse's clock.
- * @param deps.max suppressions in memory
- */
+/** The largest clients, which do not fit, are looked up. `readAt`: ms by ClickHouse's clock. */
 export const createSuppressionReader = (deps: {
   readonly index: SuppressionIndex;
   readonly source: Pick<SuppressionReads, "clients" | "hashes">;
   readonly max: number;
 }): ((readAt: number) => Promise<void>) => {
   const { index, source, max } = deps;
-  /** When they were read last, by ClickHouse's clock and by one that nobody sets, ms; null: all must be read. */
+  /** ms, by ClickHouse's clock and by one that nobody sets; null: all must be read. */
   let last: { readonly at: number; readonly elapsed: number } | null = null;
 
-  /** The instant since which there may be new ones; null: of a clock that was set, nothing says what is new. */
+  /** null: read all, as after ClickHouse's clock was set. */
   const sinceOf = (readAt: number): number | null => {
     if (last === null) return null;
     const drift = readAt - last.at - (performance.now() - last.elapsed);

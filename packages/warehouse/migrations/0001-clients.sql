@@ -1,4 +1,4 @@
--- Clients and their API keys. Small tables, read with FINAL; the version is the instant of the change.
+-- The version is the instant of the change, also below.
 CREATE TABLE IF NOT EXISTS {{local clients}} {{on cluster}} (
   client_id String,
   version UInt64,
@@ -25,7 +25,6 @@ CREATE TABLE IF NOT EXISTS {{local api_keys}} {{on cluster}} (
 
 {{distributed api_keys by cityHash64(key_hash)}};
 
--- Campaigns that a client may trigger; the version is the instant of the change.
 CREATE TABLE IF NOT EXISTS {{local campaigns}} {{on cluster}} (
   client_id String,
   campaign_key String,
@@ -37,7 +36,7 @@ CREATE TABLE IF NOT EXISTS {{local campaigns}} {{on cluster}} (
 
 {{distributed campaigns by cityHash64(client_id)}};
 
--- Clients whose events came though they are not registered, by day. Who registers one of them finds its records.
+-- By day. Registering such a client makes its records readable.
 CREATE TABLE IF NOT EXISTS {{local unregistered_clients}} {{on cluster}} (
   client_id String,
   day Date COMMENT 'of ingest, in UTC',

@@ -1,9 +1,7 @@
--- The public record is head + handoffs array + tail. Columns beside it are for analysts and for erasure.
--- Of equal versions the later insert wins, so the same export written again replaces its rendering.
--- Rows of an upload window are found by `by_upload`. What is older than a year is read seldom and takes less room. A
--- partition in which nothing was written for a day becomes one part, unless that would be larger than what ClickHouse
--- merges anyway (max_bytes_to_merge_at_max_space_in_pool, 150 GB). Granules are small because pages by update read
--- records that lie apart, each with the texts of its granule.
+-- The public record is head + handoffs array + tail; columns beside it are for analysts and erasure. Of equal versions
+-- the later insert wins, so an export written again replaces its rendering. A partition without writes for a day
+-- becomes one part, up to 150 GB (max_bytes_to_merge_at_max_space_in_pool). Granules are small because pages by update
+-- read records that lie apart.
 CREATE TABLE IF NOT EXISTS {{local conversations}} {{on cluster}} (
   client_id LowCardinality(String),
   date_created DateTime64(6, 'UTC'),
@@ -43,9 +41,8 @@ SETTINGS
 
 {{distributed conversations by cityHash64(client_id, conversation_id)}};
 
--- Which records were updated when: a page by update takes its candidates here and reads their live rows from the
--- table above. The version is part of the key: a newer export never hides the entry of the row that is still live.
--- Compaction deletes entries every hour, and each deletion makes all parts of the table young again.
+-- The version is in the key: a newer export never hides the entry of the row that is still live. Compaction deletes
+-- every hour, and each deletion makes all parts young again.
 CREATE TABLE IF NOT EXISTS {{local conversation_updates}} {{on cluster}} (
   client_id LowCardinality(String),
   date_updated DateTime64(6, 'UTC'),
@@ -66,8 +63,7 @@ SETTINGS
 
 {{distributed conversation_updates by cityHash64(client_id, conversation_id)}};
 
--- One row per handoff target; the version makes the later date win, then the later export (the rule for
--- merging exports of the specification, 2.1).
+-- The later date wins, then the later export (specification 2.1, merging of exports).
 CREATE TABLE IF NOT EXISTS {{local handoffs}} {{on cluster}} (
   client_id LowCardinality(String),
   conversation_date_created DateTime64(6, 'UTC'),

@@ -1,6 +1,5 @@
--- The dates under which each record has rows, written before them: a reader that finds one date here knows that
--- no other row of the record is readable. One column names the record, because look-ups by it read two columns
--- only.
+-- Written before the rows: if one date is here, no other row of the record is readable. One column names the record, so
+-- look-ups read only two columns.
 CREATE TABLE IF NOT EXISTS {{local record_dates}} {{on cluster}} (
   client_id LowCardinality(String),
   record String COMMENT 'bytes of the client id / client id / c or m / id',
@@ -14,9 +13,7 @@ SETTINGS index_granularity = 1024;
 
 {{distributed record_dates by cityHash64(client_id, substring(record, length(toString(length(client_id))) + length(client_id) + 5))}};
 
--- Dates of creation at which a record has rows under other dates as well, in the order of pages: what a page need
--- not ask `record_dates` about one by one. A date that is noted without need costs a look-up. Ids are not noted, so
--- nothing here has to be erased.
+-- Dates of moved records, in the order of pages. A date without need costs a look-up. No ids, so nothing to erase.
 CREATE TABLE IF NOT EXISTS {{local moved_dates}} {{on cluster}} (
   client_id LowCardinality(String),
   kind Enum8('conversation' = 1, 'message' = 2),

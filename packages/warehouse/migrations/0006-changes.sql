@@ -1,5 +1,5 @@
--- The order in which records were stored, for readers that follow changes. A row is written before the rows of its
--- record, with their instant of upload plus its place in the batch in µs, so that few rows share an instant.
+-- Written before the rows of the record, with their stamp plus the place in the batch in µs, so that few share an
+-- instant.
 CREATE TABLE IF NOT EXISTS {{local changes}} {{on cluster}} (
   client_id LowCardinality(String),
   kind Enum8('conversation' = 1, 'message' = 2, 'end_user' = 3),

@@ -1,7 +1,5 @@
--- Every accepted event as it came, written before the tables that readers see: what stands there stands here too. In
--- the order of a hash of the record, so that a backfill reads the events of a share of the records by themselves; an
--- event has one record, so equal events still meet. Compact parts are cheaper to write, and small ones are merged less
--- often and rewritten sooner when a row is erased.
+-- Written before the tables that readers see. Ordered by a hash of the record, so that a backfill reads a share of the
+-- records. Compact parts are cheaper to write; small ones are rewritten sooner when a row is erased.
 CREATE TABLE IF NOT EXISTS {{local landing}} {{on cluster}} (
   topic LowCardinality(String) COMMENT 'of the bus, or file: and the name of a file',
   partition UInt16,
@@ -31,7 +29,7 @@ SETTINGS
 
 {{distributed landing by cityHash64(client_id, record_id)}};
 
--- Up to when a process may have written rows whose events are not in the table above.
+-- Until when a process may have written rows whose events are not in `landing`.
 CREATE TABLE IF NOT EXISTS {{local landing_gaps}} {{on cluster}} (
   writer String,
   version UInt64 COMMENT 'the instant in microseconds',

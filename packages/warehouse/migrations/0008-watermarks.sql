@@ -1,4 +1,4 @@
--- Up to which instant a list is complete. The largest instant wins, so several writers need not agree.
+-- The largest instant wins, so several writers need not agree.
 CREATE TABLE IF NOT EXISTS {{local watermarks}} {{on cluster}} (
   list LowCardinality(String) COMMENT 'conversations, messages or end_users',
   version UInt64 COMMENT 'the instant in microseconds',
@@ -9,9 +9,8 @@ CREATE TABLE IF NOT EXISTS {{local watermarks}} {{on cluster}} (
 
 {{distributed watermarks by cityHash64(list)}};
 
--- Numbers by which the processes that write agree. Every INSERT of records reads them when it begins, and is refused
--- if its stamp is not above `announced`, or if it was judged by fewer suppressions than `required` says. Also:
--- `generation` of the suppressions, `stamp of …` that a slow batch has in flight, `jobs …` that are alive.
+-- An INSERT of records is refused unless its stamp is above `announced` and its suppressions reach `required`. Also
+-- `generation` of suppressions, `stamp of …` of slow batches, `jobs …` that are alive.
 CREATE TABLE IF NOT EXISTS {{local coordination}} {{on cluster}} (
   name String,
   version UInt64 COMMENT 'the largest wins: the value itself, or the instant in microseconds at which a process told it',

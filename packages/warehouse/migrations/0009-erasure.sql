@@ -1,6 +1,5 @@
--- Requests of data subjects. The id is made of the client and a digest of the subject, so that all requests for one
--- subject lie beside each other. The version makes the state that comes later in the order of states win, and of
--- equal states the one that was reached first.
+-- Ids begin with a digest of client and subject, so requests for one subject lie together. The later status wins, of
+-- equal ones the earlier row.
 CREATE TABLE IF NOT EXISTS {{local data_subject_requests}} {{on cluster}} (
   client_id String,
   request_id String COMMENT 'digest of client and subject, dash, number of the request for this subject',
@@ -18,8 +17,8 @@ CREATE TABLE IF NOT EXISTS {{local data_subject_requests}} {{on cluster}} (
 
 {{distributed data_subject_requests by cityHash64(client_id)}};
 
--- What was erased and must not come back. A value is the id of a conversation or message, or the keyed hash of an
--- identifier of a person. Rows are only ever added, but for the ids of end users that a writer has found.
+-- A value is the id of a conversation or message, or the keyed hash of a person's identifier. Rows are only added, but
+-- for ids of end users that a writer found.
 CREATE TABLE IF NOT EXISTS {{local suppressions}} {{on cluster}} (
   client_id String,
   kind Enum8('secret' = 0, 'conversation' = 1, 'message' = 2, 'subject' = 3, 'end_user' = 4)
@@ -33,11 +32,10 @@ CREATE TABLE IF NOT EXISTS {{local suppressions}} {{on cluster}} (
 
 {{distributed suppressions by cityHash64(client_id, value)}};
 
--- Persons and records covered by open erasure requests; rows go when their request has ended, and a repeated step inserts
--- the same ones again. Kinds: conversation, message, and chatter_id, end_user_id, email of a person; `conversation record`,
--- `message record`, `end_user record` with one date of a record each; `rows` counts for the receipt those of a table; `run`
--- names a run that works on the request. Requests `found/…`, `again/…` and `preview/…` are nobody's, `expired/…` a run of
--- retention's, whose kinds are also `… moved` and `… stale`: the live date and the other dates of a moved record.
+-- Rows go when their request ends; a repeated step inserts the same ones. Kinds: conversation, message, chatter_id,
+-- end_user_id, email; `… record` with one date each; `rows` counts for the receipt; `run` names a run. Requests
+-- `found/…`, `again/…`, `preview/…` are nobody's, `expired/…` retention's, also with kinds `… moved` and `… stale`:
+-- live and other dates of a moved record.
 CREATE TABLE IF NOT EXISTS {{local erasure_keys}} {{on cluster}} (
   client_id LowCardinality(String),
   phase Enum8('found' = 1, 'erased' = 2, 'deleting' = 3)

@@ -1,5 +1,4 @@
--- Who changed what: two rows for each command of an operator and for each erasure, before and after. Rows are only
--- ever added; the users of the services cannot change or delete them.
+-- Two rows for each command and erasure, before and after. The users of the services cannot change or delete them.
 CREATE TABLE IF NOT EXISTS {{local audit}} {{on cluster}} (
   run_id String COMMENT 'the same before and after',
   state Enum8('begun' = 1, 'done' = 2, 'failed' = 3),

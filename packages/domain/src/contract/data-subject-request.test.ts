@@ -78,7 +78,7 @@ describe("an erasure request", () => {
     expect(paths?.[0]?.startsWith(path)).toBe(true);
   });
 
-  // Words in the place of an id: as one they would erase everybody.
+  // As an id they would erase everybody.
   it.each([
     "agent",
     "bot",

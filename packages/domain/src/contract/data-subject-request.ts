@@ -3,7 +3,7 @@ import { MAX_ID_LENGTH } from "../kinds/field-schemas.ts";
 import { boundedText } from "./bounded-text.ts";
 import { emailForm } from "./email-form.ts";
 
-/** States of a request in their order; a request never goes back to an earlier one. */
+/** In order; a request never goes back. */
 export const REQUEST_STATUSES = [
   "received",
   "queued",
@@ -15,14 +15,13 @@ export const REQUEST_STATUSES = [
   "completed",
 ] as const;
 export type RequestStatus = (typeof REQUEST_STATUSES)[number];
-/** States that a request stays in. */
 export const FINISHED_STATUSES: readonly RequestStatus[] = ["refused", "failed", "completed"];
 
 const MAX_IDENTIFIERS = 100;
-/** Names in one request at most: the address and the identifiers. */
+/** The address and the identifiers. */
 export const MAX_NAMES = MAX_IDENTIFIERS + 1;
 
-// Permissive: only the mail system knows which addresses are valid. Lengths are those of RFC 5321.
+// Permissive: only the mail system knows which addresses are valid. Lengths: RFC 5321.
 const CONTROL = String.raw`\u0000-\u001f\u007f-\u009f`;
 const EMAIL = new RegExp(String.raw`^\s*[^\s@${CONTROL}]{1,64}@[^\s@${CONTROL}]{1,255}\s*$`, "u");
 
@@ -30,20 +29,17 @@ const email = boundedText(512, "must have at most 64 characters, @, and at most 
   .regex(EMAIL, "must be an e-mail address")
   .trim();
 
-/**
- * Words in the place of a person's id (sections 2.1 and 2.2 of the specification): as an id they would name
- * everybody.
- */
+/** Words in place of a person's id (specification 2.1, 2.2): as an id they would name everybody. */
 const RESERVED = ["agent", "bot", "platform", "none", "null", "undefined", "baseline"];
 
-// In any case: a pattern of JSON Schema has no flags.
+// A pattern of JSON Schema has no flags.
 const ANY_CASE = RESERVED.join("|").replaceAll(
   /[a-z]/g,
   (character) => `[${character}${character.toUpperCase()}]`,
 );
 const NO_RESERVED = new RegExp(String.raw`^(?!\s*(?:${ANY_CASE})\s*$)`);
 
-/** Takes the id of every person that a record leaves with. */
+/** Accepts the id of every person that a record can carry. */
 const personId = boundedText(MAX_ID_LENGTH)
   .min(1, "must not be empty")
   .regex(NO_RESERVED, `is a word that stands for no person: ${RESERVED.join(", ")}`);
@@ -58,7 +54,6 @@ const identifier = z.discriminatedUnion(
   "must be email, chatter_id or end_user_id",
 );
 
-/** The body of an erasure request. */
 export const dataSubjectRequestSchema = z.strictObject({
   type: z.literal("ERASURE", "must be ERASURE").describe("What is to be done with the person's data"),
   email: email.nullish().describe("The person's e-mail address"),
@@ -72,7 +67,7 @@ export const dataSubjectRequestSchema = z.strictObject({
 export type DataSubjectRequestBody = z.infer<typeof dataSubjectRequestSchema>;
 export type SubjectIdentifier = z.infer<typeof identifier>;
 
-/** The person of a request, in the one form in which requests are compared and stored. */
+/** The form in which requests are compared and stored. */
 export type DataSubject = {
   readonly email: string | null;
   readonly identifiers: readonly SubjectIdentifier[];
@@ -83,10 +78,7 @@ const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
 const canonical = (one: SubjectIdentifier): SubjectIdentifier =>
   one.type === "email" ? { type: one.type, value: emailForm(one.value) } : one;
 
-/**
- * E-mail addresses in their one form, ids as they are, sorted and unique; undefined when the body names
- * nobody.
- */
+/** Undefined when the body names nobody. */
 export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undefined => {
   const identifiers = (body.identifiers ?? [])
     .map(canonical)
@@ -96,10 +88,9 @@ export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undef
   return subject.email === null && identifiers.length === 0 ? undefined : subject;
 };
 
-/** The identifiers of the person, each with its kind, the address of the request first. */
 export const namesOf = ({ email: address, identifiers }: DataSubject): readonly SubjectIdentifier[] =>
   address === null ? identifiers : [{ type: "email", value: address }, ...identifiers];
 
-/** A text that is equal exactly for equal subjects. */
+/** Equal exactly for equal subjects. */
 export const subjectText = ({ email: address, identifiers }: DataSubject): string =>
   JSON.stringify([address, identifiers.map(({ type, value }) => [type, value])]);

@@ -1,4 +1,4 @@
-/** Blanks around an e-mail address, as a character class for JavaScript (flag u) and RE2. */
+/** Blanks around an address, for JavaScript (flag u) and RE2. */
 const BLANKS = [
   ["09", "0D"],
   ["20", "20"],
@@ -19,10 +19,10 @@ const classOf = (character: "u" | "x"): string =>
 
 const AROUND = new RegExp(`^[${classOf("u")}]+|[${classOf("u")}]+$`, "gu");
 
-/** The one form in which e-mail addresses are compared: without blanks around it, in lower case. */
+/** The form in which e-mail addresses are compared. */
 export const emailForm = (text: string): string =>
-  // The one character whose lower case depends on its neighbours.
+  // Final sigma: the only character whose lower case depends on its neighbours.
   text.replace(AROUND, "").toLowerCase().replaceAll("ς", "σ");
 
-/** The blanks around an address as a pattern of RE2, for the same form in SQL. */
+/** The same blanks in RE2, for SQL. */
 export const EMAIL_BLANKS = `^[${classOf("x")}]+|[${classOf("x")}]+$`;

@@ -1,4 +1,3 @@
-/** At most `requests` requests in windows of `seconds` seconds. */
 export type RateWindow = { readonly requests: number; readonly seconds: number };
 
 const MAX_REQUESTS = 1_000_000;
@@ -8,10 +7,7 @@ const UNITS = Object.entries(UNIT_SECONDS).sort(([, one], [, other]) => other - 
 const OFF = "off";
 const WINDOW = /^([1-9]\d{0,6})\/([1-9]\d{0,4})([smhd])$/;
 
-/**
- * Reads windows such as `10/1s,100/1m` (s, m, h, d); `off` is none. Undefined: malformed, out of range (1 to
- * 1,000,000 requests, 1 to 86,400 s) or a repeated length.
- */
+/** Reads `10/1s,100/1m` (s, m, h, d) or `off`; undefined if malformed, out of range or a length repeats. */
 export const parseRateWindows = (text: string): readonly RateWindow[] | undefined => {
   if (text.trim() === OFF) return [];
   const windows: RateWindow[] = [];
@@ -29,7 +25,7 @@ export const parseRateWindows = (text: string): readonly RateWindow[] | undefine
   return windows;
 };
 
-/** The text that `parseRateWindows` reads back, with the largest unit that fits each window. */
+/** Text that `parseRateWindows` reads back. */
 export const formatRateWindows = (windows: readonly RateWindow[]): string =>
   windows.length === 0 ? OFF : windows.map(formatWindow).join(",");
 

@@ -10,9 +10,8 @@ const MAX_META_FIELDS = 50;
 const MAX_META_NAME = 100;
 const MAX_META_TEXT = 1_000;
 
-/** Shape of a campaign's key, the name by which a client calls it. */
 export const CAMPAIGN_KEY = /^[A-Za-z0-9._-]{1,128}$/;
-/** A language tag in the form of BCP 47, not looked up in its registry. */
+/** Form of BCP 47, not looked up in its registry. */
 export const LANGUAGE_TAG = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}$/;
 
 const campaignKey = z
@@ -40,7 +39,7 @@ const metaNamesRefusal = (value: unknown): string | undefined => {
   return undefined;
 };
 
-// Names are checked first: each of many wrong values would be an issue of its own.
+// Names first: each of many wrong values would be its own issue.
 const metaFields = z.preprocess(
   (fields, context) => {
     const refusal = metaNamesRefusal(fields);
@@ -59,7 +58,6 @@ const metaFields = z.preprocess(
 
 const recipient = z.strictObject({ meta_fields: metaFields });
 
-/** Body of a request to start a conversation by SMS with one recipient. */
 export const smsTriggerSchema = z.strictObject({
   campaign_key: campaignKey.describe("The key of a campaign that is registered for the client"),
   language: language.describe("BCP 47 tag of the language to write in"),
@@ -68,7 +66,7 @@ export const smsTriggerSchema = z.strictObject({
 
 export type SmsTrigger = z.infer<typeof smsTriggerSchema>;
 
-/** The event that asks the platform to send: a CloudEvent in structured mode. */
+/** A CloudEvent in structured mode. */
 export const smsTriggerEventSchema = envelopeSchema.extend({
   time: envelopeSchema.shape.time.describe("Instant of the request, ISO 8601"),
   type: z.literal(SMS_TRIGGER_TYPE),
@@ -84,7 +82,7 @@ export const smsTriggerEventSchema = envelopeSchema.extend({
 
 export type SmsTriggerEvent = z.infer<typeof smsTriggerEventSchema>;
 
-/** The event of one request. `id`: the same for repetitions of the request. */
+/** `id`: the same when the request is repeated. */
 export const smsTriggerEvent = (given: {
   readonly id: string;
   readonly clientId: string;
@@ -112,6 +110,6 @@ export const smsTriggerEvent = (given: {
   };
 };
 
-/** The key of the event on the bus: all requests for one number of a client stay in their order. */
+/** Keeps a client's requests for one number in order. */
 export const smsTriggerBusKey = (event: SmsTriggerEvent): string =>
   `${event.clientid}:${event.data.recipient.meta_fields.phone_number}`;

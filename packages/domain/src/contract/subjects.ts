@@ -3,11 +3,9 @@ import type { OwnColumn, SubjectType } from "../kinds/record-form.ts";
 import { byEventType, RECORD_KINDS } from "../kinds/record-kinds.ts";
 import { emailForm } from "./email-form.ts";
 
-/** An identifier of a person as one text: its kind and its value. */
 export const subjectOf = (kind: SubjectType, value: string): string =>
   `${kind}:${kind === "email" ? emailForm(value) : value}`;
 
-/** What the id of a record names, and which of its columns name persons. */
 const PERSONS = byEventType((kind) => {
   const { idNames, form } = RECORD_KINDS[kind];
   const columns: readonly OwnColumn<never>[] = form.columns;
@@ -15,10 +13,7 @@ const PERSONS = byEventType((kind) => {
   return { idNames, places };
 });
 
-/**
- * Every identifier of a person in a record; sender and recipient unless they name an agent, the bot or the
- * platform (section 2.2).
- */
+/** Words such as `bot` as sender or recipient are included: no erasure request can name them. */
 export const subjectsOf = (record: ExportRecord): string[] => {
   const { idNames, places } = PERSONS[record.type];
   const subjects = idNames === null ? [] : [subjectOf(idNames, record.id)];

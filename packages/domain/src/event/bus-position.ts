@@ -1,7 +1,6 @@
 import { type BusHeader, type BusHeaders, headerText } from "./headers.ts";
 import type { BusPosition } from "./version.ts";
 
-/** The headers of a replayed dead letter that are read. */
 export const REPLAY_HEADERS = ["dl-topic", "dl-partition", "dl-offset", "dl-time", "dl-replays"] as const;
 
 const textOf = (header: BusHeader): string | undefined => {
@@ -14,11 +13,11 @@ const wholeNumber = (text: string | undefined): number | undefined => {
   return Number(text);
 };
 
-/** The instant in a `dl-` header, ms since the epoch; null when there is none. */
+/** ms since the epoch; null: none. */
 export const instantOf = (header: BusHeader): number | null => {
   const text = textOf(header) ?? "";
   const at = new Date(text);
-  // Of all that JavaScript takes for dates, ingest writes this form.
+  // Only the form that ingest writes; JavaScript parses many more.
   return Number.isNaN(at.getTime()) || at.toISOString() !== text ? null : at.getTime();
 };
 
@@ -29,9 +28,8 @@ type Placed = {
   readonly headers: BusHeaders;
 };
 
-/** The first arrival of a replayed dead letter of this topic, by its headers; undefined for any other message. */
+/** Undefined unless the message is a replayed dead letter of this topic. */
 const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined => {
-  // A dead letter of another topic has no place in this one.
   if ((textOf(headers["dl-topic"]) ?? topic) !== topic) return undefined;
   const partition = wholeNumber(textOf(headers["dl-partition"]));
   const offset = wholeNumber(textOf(headers["dl-offset"]));
@@ -40,17 +38,11 @@ const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined => {
   return { partition, offset };
 };
 
-/**
- * The place of a message. A replayed dead letter keeps its first one (`dl-` headers), so it cannot win over
- * later exports.
- */
+/** A replayed dead letter keeps its first place, so it cannot win over later exports. */
 export const busPositionOf = (message: Placed): BusPosition =>
   firstPlaceOf(message) ?? { partition: message.partition, offset: message.offset };
 
-/**
- * The bus time of the first arrival, ms since the epoch; null: unknown. With the place it identifies a
- * message across re-created topics.
- */
+/** ms since the epoch; null: unknown. With the place it identifies a message across re-created topics. */
 export const arrivalTimeOf = (message: Placed & { readonly timestamp: number }): number | null => {
   const isReplay = firstPlaceOf(message) !== undefined;
   if (isReplay) return instantOf(message.headers["dl-time"]);

@@ -54,7 +54,7 @@ describe("the headers of a dead letter", () => {
 
   it.each([
     ["2026-10-20T09:59:58.500Z", Date.parse("2026-10-20T09:59:58.5Z")],
-    // A message without a time, and one of a producer whose clock is wrong.
+    // No time; a producer's wrong clock.
     [new Date(-1).toISOString(), -1],
     [new Date(8.64e15).toISOString(), 8.64e15],
     ["5", null],

@@ -6,21 +6,21 @@ const SUFFIX = ".dead-letter";
 
 export const deadLetterTopic = (topic: string): string => `${topic}${SUFFIX}`;
 
-/** Facts in the headers of a dead letter. Instants are milliseconds since the epoch, null when unknown. */
+/** Instants in ms since the epoch; null: unknown. */
 export type DeadLetterFacts = {
   readonly reason: string;
   /** Names fields, never their values. */
   readonly detail: string;
-  /** Topic of the rejected record. */
+  /** Of the rejected record. */
   readonly topic: string;
-  /** Its place there at its first arrival. */
+  /** The record's first place there. */
   readonly arrival: BusPosition;
-  /** The bus time of that message. */
+  /** Bus time of the first arrival. */
   readonly arrivedAt: number | null;
   readonly rejectedAt: number | null;
-  /** Replays of the record before this refusal. */
+  /** Before this rejection. */
   readonly replays: number;
-  /** true: the record was too large for a dead letter, which holds these facts only. */
+  /** The record was too large for a dead letter. */
   readonly leftOut: boolean;
 };
 
@@ -35,13 +35,12 @@ const numberOf = (header: BusHeader, max: number): number | undefined => {
 
 const MAX_REPLAYS = 0xffff;
 
-/** Replays of a message: of several headers the highest count, 0 when there is none. */
+/** Of several headers the highest count. */
 export const replaysOf = ({ "dl-replays": header }: BusHeaders): number => {
   const values = Array.isArray(header) ? (header as readonly BusHeader[]) : [header];
   return Math.max(0, ...values.map((one) => Math.min(numberOf(one, Infinity) ?? 0, MAX_REPLAYS)));
 };
 
-/** Reads the `dl-` headers of a message; undefined when they are not those of a dead letter. */
 export const deadLetterOf = (headers: BusHeaders): DeadLetterFacts | undefined => {
   const reason = textOf(headers["dl-reason"]);
   const topic = textOf(headers["dl-topic"]);
@@ -63,7 +62,6 @@ export const deadLetterOf = (headers: BusHeaders): DeadLetterFacts | undefined =
   };
 };
 
-/** Headers for the replay of a dead letter: its own, counting one replay more. */
 export const replayHeaders = <H extends BusHeaders>(
   headers: H,
   { replays }: Pick<DeadLetterFacts, "replays">,

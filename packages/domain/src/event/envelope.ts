@@ -12,14 +12,13 @@ const attribute = z
   .max(1_000)
   .refine((text) => text.isWellFormed(), "holds half a surrogate pair");
 
-/** The type of a content in small letters, without its parameters. */
 const mediaTypeOf = (contentType: string): string => contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 
-/** Whether content of this type is JSON; an empty one counts as none. */
+/** An empty type counts as none. */
 const isJson = (contentType: string): boolean =>
   contentType === "" || mediaTypeOf(contentType) === "application/json";
 
-/** CloudEvents 1.0 attributes of every event, with the extension `clientid`. */
+/** CloudEvents 1.0 attributes, with the extension `clientid`. */
 export const envelopeSchema = z.object({
   specversion: z.literal("1.0"),
   id: attribute.describe("Unique per event and source"),
@@ -35,11 +34,10 @@ export const envelopeSchema = z.object({
     .describe("application/json"),
 });
 
-/** What the attributes of an event tell. */
 export type Attributes = {
   readonly type: string;
   readonly clientId: string;
-  /** The record's id; null when the producer leaves it out. */
+  /** The record's id, if given. */
   readonly subject: string | null;
   readonly exportedAt: Micros;
 };
@@ -47,7 +45,7 @@ export type Attributes = {
 export type Envelope = {
   readonly attributes: Attributes;
   readonly data: Record<string, unknown>;
-  /** The text of `data`, from which parts are cut unchanged. */
+  /** Parts are cut from it unchanged. */
   readonly dataText: () => string;
 };
 
@@ -57,7 +55,6 @@ type HeaderAttributes = {
   [name in (typeof BINARY_ATTRIBUTES)[number] | "datacontenttype"]?: string | null | undefined;
 };
 
-/** The attributes of an event; undefined when they break a rule. */
 export function validAttributes(given: Readonly<Record<string, unknown>>): Attributes | undefined {
   const checked = envelopeSchema.safeParse(given);
   if (!checked.success) return undefined;
@@ -68,18 +65,14 @@ export function validAttributes(given: Readonly<Record<string, unknown>>): Attri
 }
 
 export type HeadersRead = {
-  /** The attributes of an event in binary mode; null: it is structured. */
+  /** Null in structured mode. */
   readonly attributes: Readonly<HeaderAttributes> | null;
-  /** The names of headers that cannot be read. */
+  /** Names of headers. */
   readonly unreadable: readonly string[];
-  /** What is wrong with the headers. */
   readonly problems: readonly string[];
 };
 
-/**
- * Reads the headers of an event: structured mode unless a `ce_specversion` header is there (CloudEvents Kafka
- * binding 1.0, section 3).
- */
+/** Structured by content type, or without `ce_specversion` (CloudEvents Kafka binding 1.0, section 3). */
 export function readHeaders(headers: BusHeaders): HeadersRead {
   const contentType = headerText(headers["content-type"]);
   const mediaType = mediaTypeOf(contentType ?? "");
@@ -100,7 +93,6 @@ export function readHeaders(headers: BusHeaders): HeadersRead {
   return { attributes: isStructured ? null : attributes, unreadable, problems };
 }
 
-/** Reads a CloudEvent from the value and headers of one bus message; undefined when it breaks a rule. */
 export function readEnvelope(text: string, headers: BusHeaders): Envelope | undefined {
   const parsed = parsedJson(text);
   const { attributes: inHeaders, problems } = readHeaders(headers);

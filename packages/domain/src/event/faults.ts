@@ -14,7 +14,7 @@ type Given = Readonly<Record<string, unknown>>;
 const all = (reason: RejectionReason, problems: readonly string[]): Rejected[] =>
   problems.map((problem) => rejected(reason, problem));
 
-/** The dates that are none, wherever they stand. `mayBeEmpty`: the path of one that is then left out. */
+/** `mayBeEmpty`: path of a date that counts as absent when empty. */
 function dateFaults(fields: readonly Field[], data: Given, mayBeEmpty?: string, path = ""): Rejected[] {
   return fields.flatMap(([name, kind, inner = []]) => {
     const value = data[name];
@@ -31,7 +31,7 @@ function dateFaults(fields: readonly Field[], data: Given, mayBeEmpty?: string, 
   });
 }
 
-/** Names each fault of an event that was not accepted; the reason is that of the first. */
+/** Names every fault of a rejected event; the first gives the reason. */
 export function faultFinder<Data, Read extends keyof Data & string>(
   form: RecordForm<Data, Read>,
   expected: EventType,
@@ -78,7 +78,7 @@ export function faultFinder<Data, Read extends keyof Data & string>(
       ...(isObject(data) ? [] : [rejected("invalid_envelope", `${hint} a JSON object`)]),
       ...(isOther ? [rejected("unexpected_type", `type is not ${expected}`)] : []),
       ...ofTime(given, latestTime),
-      // The data of another kind has rules of its own.
+      // Another kind has its own rules.
       ...(isObject(data) && !isOther ? ofData(data, subject) : []),
     ];
   };

@@ -1,4 +1,4 @@
-/** Why a record is rejected: a closed list; each is a metric label and a dead-letter header. */
+/** A closed list: each is a metric label and a dead-letter header. */
 export const REJECTION_REASONS = [
   "empty_value",
   "invalid_envelope",
@@ -19,14 +19,14 @@ export type RejectionReason = (typeof REJECTION_REASONS)[number];
 export type Rejected = {
   readonly kind: "rejected";
   readonly reason: RejectionReason;
-  /** Each fault that was found, for readers of the dead letter. Names fields, never their values. */
+  /** Every fault found. Names fields, never their values. */
   readonly detail: string;
 };
 
-/** Why a message is ignored: a closed list; each is a metric label. */
+/** A closed list: each is a metric label. */
 export const IGNORED_REASONS = ["null_value", "suppressed"] as const;
 
-/** A message without a value, such as a tombstone, or of a record that was erased: no data is lost. */
+/** A tombstone, or a record that was erased: no data is lost. */
 export type Ignored = { readonly kind: "ignored"; readonly reason: (typeof IGNORED_REASONS)[number] };
 
 export function rejected(reason: RejectionReason, detail: string): Rejected {

@@ -12,7 +12,7 @@ import { plainDataReader } from "./plain-data.ts";
 
 type Text = fc.Arbitrary<string>;
 
-/** Texts of which most are valid JSON, and some not. */
+/** Mostly valid JSON. */
 type Pieces = { readonly space: Text; readonly literal: Text; readonly number: Text; readonly word: Text };
 
 const piecesOf = (
@@ -92,7 +92,6 @@ const wrongId: Text = fc.constantFrom('""', `"${"x".repeat(1_001)}"`, '"\\ud83d"
 const takesNull = (schema: unknown): boolean =>
   schema instanceof z.ZodNullable || (schema instanceof z.ZodOptional && takesNull(schema.unwrap()));
 
-/** What the schema takes. */
 const textOf = (given: unknown, name: string): Text => {
   const schema = bare(given);
   const fits = (): Text => {
@@ -149,7 +148,7 @@ const event = (data: Text): Text =>
     data.map((text) => `{"data" : ${text},${ENVELOPE.replace("urn:x", "urn:\\u0078")}} x`),
   );
 
-/** The fields that are rendered from the text of a record: all but the handoffs and the instant of upload. */
+/** Fields that are rendered from the record's text. */
 const groupsOf = (fields: readonly Field[]): (readonly Field[])[] => {
   const sent = fields.filter(([name]) => name !== "record_last_updated");
   const at = sent.findIndex(([name]) => name === "handoffs");
@@ -174,7 +173,7 @@ const check = <Data, Read extends keyof Data & string>(form: RecordForm<Data, Re
     const parsed = envelope && parsedData(envelope);
     const { detail } = rejectionOf(text, headers, undefined);
     if (parsed === undefined) expect(detail).not.toBe("");
-    // The dates of the record itself are read later.
+    // The record's own dates are read later.
     else expect(detail.replaceAll(/[\w.]+ is not an ISO 8601 date-time(; )?/g, "")).toBe("");
     if (plain === undefined) {
       seen.other += 1;
@@ -213,7 +212,7 @@ const check = <Data, Read extends keyof Data & string>(form: RecordForm<Data, Re
   return seen;
 };
 
-/** The number of texts of each kind that were compared; fewer would prove little. */
+/** Fewer compared texts would prove little. */
 const ENOUGH = {
   plain: expect.toSatisfy((count: number) => count > 200),
   other: expect.toSatisfy((count: number) => count > 200),

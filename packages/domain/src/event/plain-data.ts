@@ -8,12 +8,12 @@ import { beginPass, isNullAt, NOT_PLAIN, type Pass, QUOTE, skipBlanks } from "..
 
 const NOTHING: readonly string[] = [];
 const ATTRIBUTES = Object.keys(envelopeSchema.shape);
-// Their rules are checked together, by the schema itself.
+// The schema checks their rules together.
 const attributeTexts = z.object(
   Object.fromEntries([...ATTRIBUTES.map((name) => [name, z.string().nullish()]), ["data", z.string()]]),
 );
 
-/** The value of a field; undefined when it is absent. It shares memory with the text unless it is `kept`. */
+/** Undefined: absent. Shares memory with the text unless `kept`. */
 function valueOf(
   { text, hasEscapes }: Pass,
   { keys, starts, ends }: PlainFields,
@@ -30,19 +30,15 @@ function valueOf(
   return isNullAt(text, start) ? null : JSON.parse(text.slice(start, end));
 }
 
-/** An event whose data was read in one pass. */
 export type PlainEvent<Data> = EventData<Data> & { readonly attributes: Attributes };
 
-/**
- * Reads plain events in one pass, without parsing; undefined for others. A rendering holds until the next
- * read.
- */
+/** The one-pass reader; undefined for events that are not plain. A rendering holds until the next read. */
 export function plainDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const fields = plainFields(form.schema, { takesUnknown: true });
   const names = Object.keys(form.schema.shape);
-  // Ids, the client's too, are remembered longer than the event, and must not hold its text.
+  // Ids outlive the event and must not hold its text.
   const reads = form.reads.map((name) => [name, names.indexOf(name), name.endsWith("_id")] as const);
-  // A copy of an object with all fields takes less than adding them one by one.
+  // A copy of it is faster than adding fields one by one.
   const blank = Object.fromEntries(form.reads.map((name) => [name, undefined]));
   const envelope = plainFields(attributeTexts, { takesUnknown: true, readers: { data: fields.read } });
 

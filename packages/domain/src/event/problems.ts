@@ -2,7 +2,6 @@ import type { z } from "zod";
 
 type Issue = z.core.$ZodIssue;
 
-/** Faults named of one event. */
 const MAX_NAMED = 20;
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -33,19 +32,18 @@ const inWords = (issue: Issue, value: unknown): string => {
     case "invalid_value":
       return `is not ${issue.values.map((one) => JSON.stringify(one)).join(" or ")}`;
     default:
-      // Rules of our own have their own words.
+      // Our own rules have their own words.
       return issue.message;
   }
 };
 
-/** What a schema finds wrong with a value: a path and words for each fault, without the values. */
+/** A path and words for each fault, never the values. */
 export const problemsOf = (issues: readonly Issue[], given: unknown): string[] =>
   issues.map((issue) => {
     const path = issue.path.map(String).join(".");
     return `${path === "" ? "it" : path} ${inWords(issue, valueAt(given, issue.path))}`;
   });
 
-/** The faults of one event as the detail of its rejection; behind the twentieth they are counted. */
 export const detailOf = (problems: readonly string[]): string => {
   const more = problems.length - MAX_NAMED;
   return [...problems.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join("; ");

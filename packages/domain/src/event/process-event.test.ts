@@ -31,7 +31,7 @@ function structured(type: EventType, data: unknown, attributes: Record<string, u
   return processEvent({ text, headers: { "content-type": "application/cloudevents+json" }, position }, type);
 }
 
-/** `data` as text, so that numbers and key order are what is written here. */
+/** Keeps numbers and key order as written here. */
 function exact(type: EventType, data: string, mode: "structured" | "binary" = "structured") {
   const attributes = attributesOf(type);
   if (mode === "structured") {
@@ -120,7 +120,7 @@ describe("an accepted record", () => {
       '"used_mcp":[{"id":null,"tool_id":null,"connection_id":null,"connection_name":null,"tool_name":"n","outcome_status":null},{"id":null,"tool_id":null,"connection_id":null,"connection_name":null,"tool_name":null,"outcome_status":null}],',
     ];
     const quick = accepted(structured("conversation.exported", given));
-    // An unknown number asks for the slow way.
+    // The unknown number forces the fallback reader.
     const slow = accepted(
       exact("conversation.exported", JSON.stringify(given, null, " ").replace(/\}$/, ',"zzz":1.0}')),
     );
@@ -330,7 +330,7 @@ describe("free-form parts", () => {
         (variables, space) => {
           const data = { ...conversationData, variables, inquiry_summary: JSON.stringify(variables) };
           const quick = rendered(structured("conversation.exported", data));
-          // The unknown field is dropped; its number alone asks for the slow way.
+          // The number is dropped, but forces the fallback reader.
           const text = JSON.stringify(data, null, space).replace(/\}$/, ',"unknown":1.0}');
           expect(rendered(exact("conversation.exported", text))).toBe(quick);
         },
@@ -366,9 +366,9 @@ describe("text that readers of lines would cut", () => {
   const hostile = fc
     .array(fc.constantFrom(...HOSTILE), { minLength: 1, maxLength: 6 })
     .map((parts) => parts.join(""));
-  /** What httpx, Node's readline and Python's splitlines take for the end of a line, and what JSON forbids. */
+  /** Line ends for httpx, readline and splitlines, and what JSON forbids. */
   const CUT = /[^\P{Cc}\u007f]|[\u2028\u2029]/u;
-  /** The same JSON with an escape for each character that is not ASCII, as Python prints it. */
+  /** As Python prints it. */
   const ascii = (json: string): string =>
     json.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
   const wellFormed = (value: unknown): unknown =>
@@ -409,7 +409,7 @@ describe("text that readers of lines would cut", () => {
         ] as const;
         for (const [type, data] of events) {
           const json = JSON.stringify(data);
-          // The unknown field in capitals is dropped; its key alone asks for the slow way.
+          // The escaped key is dropped, but forces the fallback reader.
           const slow = json.replace(/\}$/, ',"\\u0058":1}');
           const [first = "", ...others] = [json, ascii(json), slow, ascii(slow)].flatMap((one) =>
             (["structured", "binary"] as const).map((mode) => rendered(exact(type, one, mode))),
@@ -452,7 +452,7 @@ describe("text that readers of lines would cut", () => {
 describe("numbers that readers refuse", () => {
   const reasonsOf = (type: EventType, data: string) =>
     (["structured", "binary"] as const).flatMap((mode) =>
-      // The second time the slow way, which an escaped key asks for.
+      // The escaped key forces the fallback reader.
       [data, data.replace(/\}$/, ',"\\u0058":1}')].map((text) => {
         const outcome = exact(type, text, mode);
         return outcome.kind === "rejected" ? `${outcome.reason} ${outcome.detail}` : outcome.kind;
@@ -703,7 +703,7 @@ describe("rejections", () => {
     for (const mode of ["structured", "binary"] as const) {
       const none = exact("conversation.exported", data("null"), mode);
       expect(reasonOf(none)).toBe("accepted");
-      // The second time the slow way, which an escaped key asks for.
+      // The escaped key forces the fallback reader.
       for (const text of [data('""'), data('""').replace('"handoff_id"', '"handoff\\u005fid"')])
         expect(exact("conversation.exported", text, mode)).toEqual(none);
     }
@@ -971,7 +971,7 @@ describe("the merge", () => {
     handoffs: Map<string, { entry: string; date: number; record: ExportRecord }>;
   };
 
-  /** What tables of largest versions hold after these records. */
+  /** What tables that keep the largest version hold. */
   function take(records: readonly ExportRecord[]): Map<string, Shown> {
     const shown = new Map<string, Shown>();
     for (const record of records) {
@@ -1117,14 +1117,14 @@ describe("what readers' parsers refuse", () => {
     const text = `${beforeUpload}${afterUpload}[]${tail}`;
     return { text: /"variables":(.*)}$/s.exec(text)?.[1], whole: text, nonstandard: outcome.nonstandard };
   };
-  /** Each way of rendering, by a member that asks for it. */
+  /** The member forces each way of rendering. */
   const WAYS = [
     ["values", ""],
     ["text", '"exact":1.0,'],
   ] as const;
 
   it.each(WAYS)("a record deeper than 200 levels is a dead letter, rendered from %s", (_, exact) => {
-    // The record and its variables are two of the levels.
+    // The record and its variables are two levels.
     const nested = (levels: number): string =>
       recordOf(`,"variables":{${exact}"a":${"[".repeat(levels - 2)}${"]".repeat(levels - 2)}}`);
     expect(variablesOf(nested(200)).text).toContain(`"a":${"[".repeat(198)}]`);

@@ -17,27 +17,25 @@ import type { BusPosition } from "./version.ts";
 export type Accepted = {
   readonly kind: "accepted";
   readonly record: ExportRecord;
-  /** Fields that the specification does not know, as paths of names: dropped, to be counted; at most 20. */
+  /** Paths that the specification does not know: dropped and counted; at most 20. */
   readonly unknownFields: readonly string[];
-  /** Fields with a value outside the documented set, kept, to be counted; at most 20. */
+  /** Fields with undocumented values: kept and counted; at most 20. */
   readonly nonstandard: readonly string[];
 };
 
 export type Outcome = Accepted | Rejected | Ignored;
 
-/** One message of the bus. `text` is the value as UTF-8 text; null stands for no value. */
 export type BusEvent = {
   readonly text: string | null;
   readonly headers: BusHeaders;
   readonly position: BusPosition;
-  /** A later `time` is refused, since no true export could replace it. µs since the epoch. */
+  /** µs since the epoch. A later `time` is rejected: no true export could replace it. */
   readonly latestTime?: Micros;
 };
 
 const NO_HANDOFFS: readonly HandoffEntry[] = [];
 const NOTHING: readonly string[] = [];
 
-/** The step from an event's data to a record: compare the subject, read the dates, render. */
 function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>, type: EventType) {
   const { id: ofId, conversationOf, created, updated, columns, finish } = form;
   return (
@@ -77,7 +75,6 @@ function finisherOf<Data, Read extends keyof Data & string>(form: RecordForm<Dat
   };
 }
 
-/** Reads events of one kind. */
 function readerOf<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>, expected: EventType) {
   const plainData = plainDataReader(form);
   const parsedData = parsedDataReader(form);
@@ -103,10 +100,6 @@ const READER_OF = byEventType((kind) => {
   return readerOf(form as unknown as AnyForm, type);
 });
 
-/**
- * Turns a bus message of a topic that carries `expected` events into a record, or gives the reason of its
- * rejection.
- */
 export function processEvent(event: BusEvent, expected: EventType): Outcome {
   if (event.text === null) return { kind: "ignored", reason: "null_value" };
   if (event.text === "") return rejected("empty_value", "the message has an empty value");

@@ -1,13 +1,13 @@
 import { type Rejected, type RejectionReason, rejected } from "./outcome.ts";
 import { isAcceptedInstant, isTimestampForm, type Micros, parseTimestamp } from "./timestamp.ts";
 
-/** The instant in a text, µs; undefined when there is none that is accepted. */
+/** Undefined: no accepted instant. */
 export function readInstant(text: string): Micros | undefined {
   const instant = parseTimestamp(text);
   return instant !== undefined && isAcceptedInstant(instant) ? instant : undefined;
 }
 
-/** Why a text holds no instant that is accepted: for the reason `malformed` when it has no accepted form. */
+/** `malformed`: the reason for a text that is no date-time. */
 export function instantFaults(text: string, field: string, malformed: RejectionReason): Rejected[] {
   if (readInstant(text) !== undefined) return [];
   if (parseTimestamp(text) !== undefined)

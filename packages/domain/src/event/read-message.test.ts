@@ -90,7 +90,7 @@ it("trusts the broker's time, however slow the clock here is", () => {
     read(message(time, { timestamp: arrived, hasBrokerTime }));
   expect(of("2026-10-20T10:06:00Z", true).kind).toBe("accepted");
   expect(of("2026-10-20T10:07:00.001Z", true)).toMatchObject({ reason: "time_in_future" });
-  // What a publisher says of itself counts only up to our own clock.
+  // A publisher's time counts only up to our clock.
   expect(of("2026-10-20T10:06:00Z", false)).toMatchObject({ reason: "time_in_future" });
 });
 

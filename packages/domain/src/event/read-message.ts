@@ -4,10 +4,7 @@ import { rejected } from "./outcome.ts";
 import { type Outcome, processEvent } from "./process-event.ts";
 import type { EventType } from "../kinds/record-kinds.ts";
 
-/**
- * A message as consumed. `timestamp` in ms since the epoch, negative: none. `unreadable`: stands for all
- * messages up to `lastOffset`.
- */
+/** `timestamp`: ms since the epoch, negative: none. `unreadable`: for all messages up to `lastOffset`. */
 export type EventMessage = {
   readonly topic: string;
   readonly partition: number;
@@ -19,7 +16,7 @@ export type EventMessage = {
   readonly unreadable?: { readonly lastOffset: number; readonly why: string };
 };
 
-/** Arrival in ms since the epoch: the broker's clock counts, a publisher's only up to `now`. */
+/** ms since the epoch; a publisher's clock counts only up to `now`. */
 const arrivalOf = ({ timestamp, hasBrokerTime }: EventMessage, now: number): number => {
   if (timestamp < 0) return now;
   return hasBrokerTime === true ? timestamp : Math.min(timestamp, now);
@@ -27,17 +24,16 @@ const arrivalOf = ({ timestamp, hasBrokerTime }: EventMessage, now: number): num
 
 const SCHEMA_PREFIX_BYTES = 5;
 
-/** Whether Confluent's serialiser has put the id of a schema before the JSON, which has no zero byte. */
+/** Confluent's serialiser puts a zero byte and a schema id before the JSON. */
 export const hasSchemaPrefix = (value: Uint8Array): boolean =>
   value[0] === 0 && value.length >= SCHEMA_PREFIX_BYTES;
 
-/** The value without the id of a schema; it shares the memory. */
+/** Shares the memory. */
 export const withoutSchemaPrefix = <Bytes extends Uint8Array>(value: Bytes): Bytes =>
   hasSchemaPrefix(value) ? (value.subarray(SCHEMA_PREFIX_BYTES) as Bytes) : value;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The text of bytes; undefined when it is no UTF-8. */
 const textOf = (bytes: Uint8Array): string | undefined => {
   try {
     return utf8.decode(bytes);
@@ -46,11 +42,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   }
 };
 
-/**
- * Decodes a message and normalises and renders its event: the record, or why there is none.
- * @param limits.maxTimeAheadMs how much later than its arrival on the bus an event may claim to be
- * @param limits.now milliseconds since the epoch
- */
+/** `maxTimeAheadMs`: by how much an event's time may exceed its arrival; `now`: ms since the epoch. */
 export const readMessage = (
   message: EventMessage,
   type: EventType,

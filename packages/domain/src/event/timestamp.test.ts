@@ -12,7 +12,7 @@ import {
 
 const accepted = fc.integer({ min: MIN_INSTANT, max: END_OF_TIME - 1 });
 
-/** Independent of the code under test: milliseconds by Date, microseconds by text. */
+/** Independent of the code under test. */
 function oracleText(instant: number): string {
   const micros = BigInt(instant);
   const second = new Date(Number(micros / 1_000_000n) * 1000).toISOString().slice(0, 19);

@@ -1,16 +1,12 @@
-/**
- * Whole microseconds since the epoch, as numbers: the largest accepted instant (2105-12-31) is below 2^53.
- */
+/** Whole µs since the epoch; the largest accepted instant is below 2^53. */
 export type Micros = number;
 
 export const MICROS_IN_SECOND = 1_000_000;
 export const MICROS_IN_DAY = 86_400_000_000;
 
-/** First instant that is accepted: unsigned versions would turn round below it. */
+/** Unsigned versions would wrap below it. */
 export const MIN_INSTANT: Micros = 0;
-/**
- * 2106-01-01T00:00:00Z, the first instant that is refused: the warehouse's hour and day functions wrap above.
- */
+/** 2106-01-01T00:00:00Z, exclusive: ClickHouse's hour and day functions wrap above. */
 export const END_OF_TIME: Micros = 4_291_747_200_000_000;
 
 const SPACE = 32;
@@ -29,10 +25,7 @@ const KEPT_FRACTION_DIGITS = 6;
 const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const POWER = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
-/**
- * Days from 1970-01-01 to a proleptic Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date
- * Algorithms").
- */
+/** H. Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
 function daysFromCivil(year: number, month: number, day: number): number {
   const y = month <= 2 ? year - 1 : year;
   const era = Math.floor(y / 400);
@@ -73,9 +66,9 @@ type Parts = {
   readonly hour: number;
   readonly minute: number;
   readonly second: number;
-  /** Microseconds. */
+  /** µs */
   readonly fraction: number;
-  /** 1 or -1. */
+  /** 1 or -1 */
   readonly offsetSign: number;
   readonly offsetHour: number;
   readonly offsetMinute: number;
@@ -86,17 +79,17 @@ const digitAt = (text: string, at: number): number => {
   return digit >= 0 && digit <= 9 ? digit : NaN;
 };
 
-/** The number of two digits; NaN when they are none. */
+/** NaN unless both are digits. */
 const pairAt = (text: string, at: number): number => digitAt(text, at) * 10 + digitAt(text, at + 1);
 
-/** The index after the digits of a fraction that begins at `start`, or after one digit too many. */
+/** Or after one digit too many. */
 function afterFraction(text: string, start: number): number {
   let at = start;
   while (at <= start + MOST_FRACTION_DIGITS && digitAt(text, at) >= 0) at += 1;
   return at;
 }
 
-/** Digits of a fraction as microseconds. */
+/** In µs. */
 function fractionOf(text: string, start: number, end: number): number {
   const kept = Math.min(end, start + KEPT_FRACTION_DIGITS);
   let value = 0;
@@ -104,9 +97,8 @@ function fractionOf(text: string, start: number, end: number): number {
   return value * (POWER[kept - start] ?? 1);
 }
 
-/** The parts of an ISO 8601 date-time as they stand; undefined when the text has another form. */
 function partsOf(text: string): Parts | undefined {
-  // A regular expression with as many groups takes five times as long, and each event has several dates.
+  // A regular expression takes five times as long, and each event has several dates.
   const between = text.charCodeAt(10);
   if (text.charCodeAt(4) !== MINUS || text.charCodeAt(7) !== MINUS) return undefined;
   if ((between !== CAPITAL_T && between !== SPACE) || text.charCodeAt(13) !== COLON) return undefined;
@@ -151,15 +143,12 @@ function partsOf(text: string): Parts | undefined {
     offsetMinute,
   };
   const { year, month, day, hour, minute } = parts;
-  // Only to see whether one of them is NaN, which adds up to NaN.
+  // NaN if any part is NaN.
   const sum = year + month + day + hour + minute + second + offsetHour + offsetMinute;
   return at === text.length && !Number.isNaN(sum) ? parts : undefined;
 }
 
-/**
- * Reads an ISO 8601 date-time; 0 to 9 fraction digits, cut after the sixth; no offset means UTC. Returns µs,
- * possibly out of range (`isAcceptedInstant`), or undefined.
- */
+/** 0 to 9 fraction digits, cut after the sixth; no offset means UTC. May be out of range (`isAcceptedInstant`). */
 export function parseTimestamp(text: string): Micros | undefined {
   const parts = partsOf(text);
   if (parts === undefined) return undefined;
@@ -173,12 +162,11 @@ export function parseTimestamp(text: string): Micros | undefined {
   return daysFromCivil(year, month, day) * MICROS_IN_DAY + seconds * 1_000_000 + fraction;
 }
 
-/** true when the text has the form of an ISO 8601 date-time, though perhaps of a date that does not exist. */
+/** True also for a date that does not exist. */
 export function isTimestampForm(text: string): boolean {
   return partsOf(text) !== undefined;
 }
 
-/** true from 1970-01-01 to the end of 2105-12-31. */
 export function isAcceptedInstant(instant: Micros): boolean {
   return instant >= MIN_INSTANT && instant < END_OF_TIME;
 }
@@ -220,17 +208,17 @@ function formatWith(instant: Micros, suffix: string): string {
   return `${dateText(days)}${twoDigits(hours)}:${twoDigits(minutes - hours * 60)}:${twoDigits(seconds - minutes * 60)}.${fraction}${suffix}`;
 }
 
-/** The one form in which dates leave: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00`, 32 characters. */
+/** The form in which dates leave: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00`, 32 characters. */
 export function formatTimestamp(instant: Micros): string {
   return formatWith(instant, "+00:00");
 }
 
-/** The form of query parameters and links: `YYYY-MM-DDTHH:MM:SS.ffffffZ`. */
+/** For query parameters and links: `YYYY-MM-DDTHH:MM:SS.ffffffZ`. */
 export function formatTimestampZ(instant: Micros): string {
   return formatWith(instant, "Z");
 }
 
-/** The calendar month of an instant as year * 12 + month - 1: what warehouse partitions are made of. */
+/** year * 12 + month - 1: warehouse partitions are months. */
 export function monthOf(instant: Micros): number {
   const { year, month } = civilFromDays(Math.floor(instant / MICROS_IN_DAY));
   return year * 12 + month - 1;

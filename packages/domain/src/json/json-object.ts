@@ -1,9 +1,8 @@
-/** true for what JSON calls an object: no list and not null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value of a text; undefined when it is not JSON. */
+/** Undefined: not JSON. */
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -12,10 +11,10 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** Levels of objects and arrays in a record, itself included; Python's `json` fails at some 995. */
+/** Levels of nesting, the record included; Python's `json` fails at some 995. */
 export const MAX_DEPTH = 200;
 
-/** The number of keys in all objects of a parsed value; undefined when it is deeper than `levels`. */
+/** In all objects; undefined when deeper than `levels`. */
 export function countKeys(value: object, levels: number = MAX_DEPTH): number | undefined {
   if (levels === 0) return undefined;
   const isList = Array.isArray(value);

@@ -10,14 +10,13 @@ import {
   withoutRepeatedKeys,
 } from "./json-text.ts";
 
-/** The form in which strings leave. */
 const asLeaving = (value: string): string =>
   JSON.stringify(value)
     .replaceAll("\u0085", "\\u0085")
     .replaceAll("\u2028", "\\u2028")
     .replaceAll("\u2029", "\\u2029");
 
-/** JSON as somebody may write it, and as it has to leave. */
+/** As somebody may write it, and as it must leave. */
 type Written = { readonly text: string; readonly compacted: string };
 type Member = { readonly key: Written; readonly name: string; readonly value: Written };
 

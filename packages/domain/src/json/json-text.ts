@@ -1,12 +1,8 @@
-/**
- * Exact handling of JSON text: parsing and printing would change long numbers, forms such as 1.0 and key
- * order.
- */
+/** Parsing and printing would change long numbers, forms such as 1.0 and key order. All assume valid JSON. */
 
 const QUOTE = 34;
 const BACKSLASH = 92;
 
-/** The index after the string literal that starts at `start`. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end !== -1) {
@@ -28,7 +24,7 @@ function skipSpace(text: string, start: number): number {
   return at;
 }
 
-/** The number of keys that a text holds, repeated ones included. Assumes valid JSON. */
+/** Repeated keys included. */
 export function countKeyTexts(text: string): number {
   let count = 0;
   for (let at = text.indexOf('"'); at !== -1; at = text.indexOf('"', at)) {
@@ -38,7 +34,6 @@ export function countKeyTexts(text: string): number {
   return count;
 }
 
-/** The index after the value that starts at `start`. */
 function endOfValue(text: string, start: number): number {
   const first = text[start];
   if (first === '"') return endOfString(text, start);
@@ -64,7 +59,7 @@ function endOfValue(text: string, start: number): number {
   return at;
 }
 
-/** The texts of the members of an object; of a repeated key the last counts. Assumes valid JSON. */
+/** Of a repeated key the last counts. */
 export function memberTexts(text: string): Map<string, string> {
   const members = new Map<string, string>();
   let at = skipSpace(text, 0);
@@ -84,7 +79,7 @@ export function memberTexts(text: string): Map<string, string> {
   return members;
 }
 
-/** The texts of the items of the JSON array that `text` holds, uncompacted. Assumes valid JSON. */
+/** Uncompacted. */
 export function itemTexts(text: string): string[] {
   const items: string[] = [];
   let at = skipSpace(text, 0);
@@ -100,7 +95,7 @@ export function itemTexts(text: string): string[] {
   return items;
 }
 
-/** The same JSON with each key once: first place, last value. Assumes valid JSON. */
+/** Each key once: first place, last value. */
 export function withoutRepeatedKeys(text: string): string {
   const first = text[skipSpace(text, 0)];
   if (first === "[") return `[${itemTexts(text).map(withoutRepeatedKeys).join(",")}]`;
@@ -111,17 +106,13 @@ export function withoutRepeatedKeys(text: string): string {
   return `{${members.join(",")}}`;
 }
 
-// JSON allows them in strings; httpx, Node's readline and Python's splitlines end a line there.
+// Valid in JSON strings; httpx, Node's readline and Python's splitlines end a line there.
 const LINE_END = /[\u0085\u2028\u2029]/g;
 const escapeOf = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** The same JSON with an escape for each line end of Unicode. Assumes valid JSON. */
 export const escapeLineEnds = (text: string): string => text.replace(LINE_END, escapeOf);
 
-/**
- * The same JSON without white space between tokens, every string in the form that `JSON.stringify` gives it, but
- * without line ends of Unicode.
- */
+/** No white space; strings as `JSON.stringify` prints them, with line ends of Unicode escaped. */
 export function compact(text: string): string {
   let out = "";
   let at = 0;
@@ -149,15 +140,15 @@ export function compact(text: string): string {
   return escapeLineEnds(out);
 }
 
-/** The plain digits of an integer up to 32 bits, of any JSON number that has its value: `1` for `1.0`. */
+/** For integers up to 32 bits: `1` for `1.0`. */
 export const integerText = (text: string): string => String(Number(text));
 
 const MAYBE_HALF = /\\u[dD][89a-fA-F]/;
-// Every escape is consumed whole, so that the backslash of another is never taken for the start of one.
+// Consumes every escape whole, so that another's backslash starts none.
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)/g;
 const HALF_LENGTH = "\\ud800".length;
 
-/** The same JSON with U+FFFD for each half of a surrogate pair, which many parsers refuse. */
+/** U+FFFD for each half of a surrogate pair, which many parsers reject. */
 export const replaceHalfPairs = (text: string): string =>
   text.includes("\\u") && MAYBE_HALF.test(text)
     ? text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? "\ufffd" : escape))

@@ -18,13 +18,13 @@ import {
 } from "./plain-json.ts";
 import { FIELD_FORMS, IDS, MAX_ID_LENGTH } from "../kinds/field-schemas.ts";
 
-/** As many as are counted of one record. */
+/** As many as `note` counts. */
 const MOST_UNKNOWN = 20;
 
-/** Reads a value of one field: the index after it, or `NOT_PLAIN`. */
+/** Index after the value, or `NOT_PLAIN`. */
 export type Reader = (pass: Pass, start: number) => number;
 
-/** A plain literal has no halves of pairs, and no fewer characters than its text. */
+/** A plain literal has no half pairs, and no fewer characters than its text. */
 const isPlainId = (length: number): boolean => length > '""'.length && length <= MAX_ID_LENGTH + '""'.length;
 
 const plainInteger: Reader = (pass, start) => {
@@ -34,7 +34,7 @@ const plainInteger: Reader = (pass, start) => {
   return end;
 };
 
-/** @param isRight whether a literal of this length needs no check by the schema */
+/** `isRight`: a literal of this length needs no check by the schema. */
 const checked = (
   schema: z.ZodType,
   read: Reader,
@@ -61,7 +61,6 @@ const leavesAsNull = (schema: unknown): boolean =>
   !(schema instanceof z.ZodArray || schema instanceof z.ZodObject) &&
   FIELD_FORMS.get(schema as z.ZodType)?.form !== "object";
 
-/** @throws TypeError for a kind of schema that it does not know */
 const readerOf = (given: unknown): Reader => {
   if (given instanceof z.ZodOptional) return readerOf(given.unwrap());
   if (given instanceof z.ZodNullable) return orNull(readerOf(given.unwrap()), leavesAsNull(given.unwrap()));
@@ -78,27 +77,20 @@ const readerOf = (given: unknown): Reader => {
   throw new TypeError("a schema of an unknown kind");
 };
 
-/**
- * What the last object held, by the index of each field in the schema. It holds until the next one is read.
- */
+/** By the index of each field in the schema; valid until the next object is read. */
 export type PlainFields = {
-  /** Reads an object of the schema. */
   readonly read: Reader;
-  /** Index of the key's quote; -1: the field is absent. */
+  /** Index of the key's quote; -1: absent. */
   readonly keys: Int32Array;
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1: the value leaves in another form than it came. */
+  /** 1: the value leaves in another form. */
   readonly loose: Uint8Array;
-  /** Names of fields that the schema does not know, at most 20. */
+  /** At most 20. */
   readonly unknown: readonly string[];
 };
 
-/**
- * @param options.takesUnknown whether an object with unknown fields is plain
- * @param options.readers read the fields of these names in place of the schema
- * @throws TypeError for a schema of an unknown kind
- */
+/** `takesUnknown`: objects with unknown fields are plain. @throws TypeError for an unknown kind of schema */
 export function plainFields(
   schema: z.ZodObject,
   options: { readonly takesUnknown?: boolean; readonly readers?: Readonly<Record<string, Reader>> } = {},
@@ -114,10 +106,9 @@ export function plainFields(
   const ends = new Int32Array(shape.length);
   const loose = new Uint8Array(shape.length);
   const unknown: string[] = [];
-  // The index of the field at each place of the last object: the next one is probably alike.
+  // Field at each place of the last object: the next is probably alike.
   const order = shape.map((_, index) => index);
 
-  /** Reads the value of a field: the index after it. */
   const readField = (pass: Pass, index: number, key: number, value: number): number => {
     const wasLoose = pass.loose;
     pass.loose = false;
@@ -130,7 +121,6 @@ export function plainFields(
     return end;
   };
 
-  /** Reads a field that is not the expected one: the index after its value. */
   const readOther = (pass: Pass, place: number, key: number): number => {
     const keyEnd = plainKey(pass, key);
     const value = keyEnd === NOT_PLAIN ? NOT_PLAIN : plainColon(pass, keyEnd);

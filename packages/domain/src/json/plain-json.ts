@@ -1,18 +1,13 @@
-/**
- * Finds the ends of JSON values in one pass. What programs do not usually print (escaped keys, deep nesting,
- * huge numbers, …) ends as `NOT_PLAIN` and is parsed.
- */
+/** Returns the index after each value, or `NOT_PLAIN` for forms that programs rarely print; these are parsed. */
 
-/** Answer in place of an index. */
 export const NOT_PLAIN = -1;
 
-/** A pass over a text, from its start to its end. */
 export type Pass = {
   readonly text: string;
   readonly hasEscapes: boolean;
   /** Index of the next backslash. */
   escape: number;
-  /** Set when something was met that leaves in another form: white space, an escape. */
+  /** Something leaves in another form: white space, an escape. */
   loose: boolean;
 };
 
@@ -37,11 +32,11 @@ const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
 const MAX_LEVELS = 32;
-/** With more keys, comparing each with each costs more than parsing. */
+/** Comparing more keys with each other costs more than parsing. */
 const MOST_KEYS = 64;
 
 const CONTROL_OR_LINE_END = /[^ -\u0084\u0086-\u2027\u202a-\uffff]/;
-/** Characters behind the backslash of an escape that prints as it stands. */
+/** Escapes that print as they stand. */
 const SHORT_ESCAPES = new Set(Array.from('"\\bfnrt', (char) => char.charCodeAt(0)));
 const UNIT = /^[\da-fA-F]{4}/;
 const PAIR = /^[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/;
@@ -52,14 +47,14 @@ const escapeFrom = (text: string, start: number): number => {
   return at === -1 ? text.length : at;
 };
 
-/** Begins a pass; null for a text that is not plain. */
+/** Null: not plain. */
 export function beginPass(text: string): Pass | null {
   if (CONTROL_OR_LINE_END.test(text) || !text.isWellFormed()) return null;
   const escape = escapeFrom(text, 0);
   return { text, hasEscapes: escape < text.length, escape, loose: false };
 }
 
-/** The index after white space, of which only blanks are plain. */
+/** No other white space is plain. */
 export function skipBlanks(pass: Pass, start: number): number {
   let at = start;
   while (pass.text.charCodeAt(at) === SPACE) {
@@ -69,7 +64,6 @@ export function skipBlanks(pass: Pass, start: number): number {
   return at;
 }
 
-/** The index after the escape whose backslash stands at `start`. */
 function afterEscape(pass: Pass, start: number): number {
   const code = pass.text.charCodeAt(start + 1);
   if (SHORT_ESCAPES.has(code)) return start + 2;
@@ -81,7 +75,6 @@ function afterEscape(pass: Pass, start: number): number {
   return UNIT.test(digits) && !HALF.test(digits) ? start + 6 : NOT_PLAIN;
 }
 
-/** The index after the string literal that starts at `start`. */
 export function plainString(pass: Pass, start: number): number {
   const { text } = pass;
   if (text.charCodeAt(start) !== QUOTE) return NOT_PLAIN;
@@ -95,7 +88,7 @@ export function plainString(pass: Pass, start: number): number {
   return end === -1 ? NOT_PLAIN : end + 1;
 }
 
-/** The index after a key without escapes. */
+/** Keys with escapes are not plain. */
 export function plainKey({ text, escape }: Pass, start: number): number {
   if (text.charCodeAt(start) !== QUOTE) return NOT_PLAIN;
   const end = text.indexOf('"', start + 1);
@@ -110,13 +103,13 @@ function afterDigits(text: string, start: number): number {
   return at === start ? NOT_PLAIN : at;
 }
 
-/** Any number with fewer characters and no exponent fits into a double. */
+/** Any shorter number without exponent fits into a double. */
 const LONG_NUMBER = 300;
 
 const isFiniteNumber = (text: string, start: number, end: number): boolean =>
   Number.isFinite(Number(text.slice(start, end)));
 
-/** The index after the number that starts at `start`; one beyond a double is not plain. */
+/** A number beyond a double is not plain. */
 export function plainNumber({ text }: Pass, start: number): number {
   let at = text.charCodeAt(start) === MINUS ? start + 1 : start;
   at = text.charCodeAt(at) === ZERO ? at + 1 : afterDigits(text, at);
@@ -135,21 +128,18 @@ export function plainNumber({ text }: Pass, start: number): number {
 const afterWord = ({ text }: Pass, start: number, word: string): number =>
   text.startsWith(word, start) ? start + word.length : NOT_PLAIN;
 
-/** The index after `true` or `false`. */
 export const plainFlag = (pass: Pass, start: number): number =>
   afterWord(pass, start, pass.text.charCodeAt(start) === SMALL_T ? "true" : "false");
 
 export const isNullAt = (text: string, start: number): boolean => text.charCodeAt(start) === SMALL_N;
-/** The index after `null`. */
 export const plainNull = (pass: Pass, start: number): number => afterWord(pass, start, "null");
 
-/** The index after the colon behind the key that ends at `keyEnd`, and after blanks. */
 export function plainColon(pass: Pass, keyEnd: number): number {
   const at = skipBlanks(pass, keyEnd);
   return pass.text.charCodeAt(at) === COLON ? skipBlanks(pass, at + 1) : NOT_PLAIN;
 }
 
-/** Reads a list or an object: the index after it. `item` finds the end of each item or member. */
+/** `item` returns the index after an item or member. */
 function plainItems(pass: Pass, start: number, close: number, item: (start: number) => number): number {
   const { text } = pass;
   let at = skipBlanks(pass, start + 1);
@@ -165,15 +155,12 @@ function plainItems(pass: Pass, start: number, close: number, item: (start: numb
   }
 }
 
-/** The index after the object that starts at `start`. `member` finds the end of each member from its key. */
 export const plainMembers = (pass: Pass, start: number, member: (key: number) => number): number =>
   pass.text.charCodeAt(start) === OPEN_OBJECT ? plainItems(pass, start, CLOSE_OBJECT, member) : NOT_PLAIN;
 
-/** The index after the list that starts at `start`. `item` finds the end of each item. */
 export const plainList = (pass: Pass, start: number, item: (start: number) => number): number =>
   pass.text.charCodeAt(start) === OPEN_LIST ? plainItems(pass, start, CLOSE_LIST, item) : NOT_PLAIN;
 
-/** The index after the object of any members that starts at `start`. */
 export function plainObject(pass: Pass, start: number, levels = MAX_LEVELS): number {
   if (levels === 0) return NOT_PLAIN;
   const keys: string[] = [];
@@ -188,7 +175,6 @@ export function plainObject(pass: Pass, start: number, levels = MAX_LEVELS): num
   });
 }
 
-/** The index after any value that starts at `start`. */
 export function plainValue(pass: Pass, start: number, levels = MAX_LEVELS): number {
   const code = pass.text.charCodeAt(start);
   if (code === QUOTE) return plainString(pass, start);

@@ -63,7 +63,7 @@ const toolSchema = z.object({
   outcome_status: text.describe("How the invocation ended"),
 });
 
-/** `data` of its events (specification, section 2.1). */
+/** Specification, section 2.1. */
 const schema = z.object({
   _id: identifier.describe("ID of the conversation"),
   agent_id: z.array(z.string().nullable()).nullish().describe("IDs of the human agents who took part"),
@@ -114,8 +114,7 @@ const schema = z.object({
 
 type ConversationData = z.infer<typeof schema>;
 
-// The instant of upload and the handoffs are written into a record later than its other fields: they cut it
-// in pieces.
+// The instant of upload and the handoffs are written into a record later, so they cut it.
 const [head, rest] = cutBefore(fieldsOf(schema), "used_coaching");
 const [betweenUploadAndHandoffs, handoffsAndAfter] = cutBefore(rest, "handoffs");
 const FIELDS = [...head, UPLOAD, ...rest];
@@ -228,7 +227,6 @@ const LEGACY_V1 = [
   "variables",
 ] as const;
 
-/** A conversation (specification, section 2.1). */
 export const conversation = {
   type: "conversation.exported",
   list: "conversations",

@@ -19,7 +19,7 @@ const profileSchema = z.object({
   system_properties: variables.describe("IDs of the person in other systems"),
 });
 
-/** `data` of its events (specification, section 2.5). */
+/** Specification, section 2.5. */
 const schema = z.object({
   end_user_id: identifier.describe("ID of the end user"),
   profile: profileSchema.nullish().describe("What is known about the person"),
@@ -32,11 +32,10 @@ type EndUserData = z.infer<typeof schema>;
 const FIELDS = fieldsOf(schema);
 const RECORD = fieldGroup(FIELDS, schema);
 
-/** The text of a member of an object, however deep. */
 const textAt = (text: string, names: readonly string[]): string =>
   names.reduce((within, name) => memberTexts(within).get(name) ?? "", text);
 
-/** @param record the rendered one: it has all digits of numbers */
+/** `record`: as rendered, with all digits of numbers. */
 function externalIdsOf(profile: EndUserData["profile"], record: string): string[] {
   const ids: string[] = [];
   for (const [name, value] of Object.entries(profile?.system_properties ?? {})) {
@@ -58,7 +57,6 @@ const form: RecordForm<EndUserData> = {
   updated: { name: "updated_at", of: (data) => data.updated_at },
   columns: [
     { name: "email", type: "text", of: ({ profile }) => profile?.email, person: "email" },
-    // The IDs that other systems know the person by.
     { name: "external_ids", type: "texts", of: ({ profile }, record) => externalIdsOf(profile, record) },
   ],
   finish(_, draft) {
@@ -70,7 +68,6 @@ const form: RecordForm<EndUserData> = {
   },
 };
 
-/** An end user (specification, section 2.5). */
 export const endUser = {
   type: "end_user.exported",
   list: "end_users",

@@ -17,7 +17,6 @@ function merged(list: readonly Given[] | null): Handoffs {
   return handoffs;
 }
 
-/** The merged entries without the references. */
 const entriesOf = (list: readonly Given[]): readonly HandoffEntry[] =>
   merged(list).entries.filter(({ entry }) => entry !== "");
 
@@ -60,7 +59,7 @@ describe("mergeHandoffs", () => {
         const expected = [...new Set(given.map(keyOf))].flatMap((key) => {
           const latest = latestOf(given.filter((one) => keyOf(one) === key));
           if (latest === undefined) return [];
-          // An attempt that has a handoff_id by now has no entry without one.
+          // An attempt that got a handoff_id has no entry without one.
           const isNamed =
             latest.handoff_id === null &&
             latestOf(given.filter(({ id }) => id === latest.id))?.handoff_id !== null;

@@ -18,7 +18,7 @@ const REASON_CODES = [
   "unclassified",
 ] as const;
 
-/** An attempt to hand a conversation over; `reason_code` outside `REASON_CODES` is kept and counted. */
+/** `reason_code` outside `REASON_CODES` is kept and counted. */
 export const handoffSchema = z.object({
   name: text.describe("Name of the handoff"),
   handoff_id: identifierOrEmpty
@@ -35,26 +35,22 @@ type HandoffData = z.infer<typeof handoffSchema>;
 
 export type TargetKind = "handoff_id" | "id";
 
-/** One handoff attempt of one export, ready for the warehouse. */
 export type HandoffEntry = {
-  /**
-   * `handoff_id`, or `id` when null (specification 2.1, handoffs rule 5). An entry with both is under each,
-   * under `id` as a reference.
-   */
+  /** `handoff_id`, else `id` (specification 2.1, handoffs rule 5); with both, a reference is under `id`. */
   readonly target: string;
   readonly targetKind: TargetKind;
   readonly dateCreated: Micros;
   readonly name: string | null;
   readonly outcomeStatus: string | null;
   readonly reasonCode: string | null;
-  /** The public JSON of the entry; empty in a reference. */
+  /** Public JSON; empty in a reference. */
   readonly entry: string;
 };
 
 export type Handoffs = {
-  /** The latest entry of each target, references included, ordered by date, then target. */
+  /** The latest of each target, references included, by date, then target. */
   readonly entries: readonly HandoffEntry[];
-  /** Fields with a value outside the documented set, once per occurrence, at most 20. */
+  /** Fields with undocumented values, once per occurrence, at most 20. */
   readonly nonstandard: readonly string[];
 };
 
@@ -68,7 +64,7 @@ function compareEntries(a: HandoffEntry, b: HandoffEntry): number {
   return a.targetKind < b.targetKind ? -1 : 1;
 }
 
-/** Says under the `id` of an attempt that it has a `handoff_id`: it replaces an entry that had none yet. */
+/** Under the attempt's `id`: replaces an entry that had no `handoff_id` yet. */
 const referenceTo = (id: string, dateCreated: Micros): HandoffEntry => ({
   target: id,
   targetKind: "id",
@@ -79,10 +75,7 @@ const referenceTo = (id: string, dateCreated: Micros): HandoffEntry => ({
   entry: "",
 });
 
-/**
- * The latest attempt per target; of equal dates the later in the array wins (specification 2.1, handoffs
- * rules 1 and 5).
- */
+/** Of equal dates the later in the array wins (specification 2.1, handoffs rules 1 and 5). */
 export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): Handoffs | null {
   if (list === null || list === undefined || list.length === 0) return NONE;
   const latest = new Map<string, HandoffEntry>();

@@ -4,9 +4,7 @@ const text = z.string();
 const flag = z.boolean();
 const whole = z.int();
 
-/**
- * The shapes of message_data by its `_type` (specification, section 2.3). Other keys may stand beside these.
- */
+/** By `_type` (specification, section 2.3). Other keys may be there too. */
 export const MESSAGE_SHAPES = {
   greeting: z.object({ external_chat_id: text, reviewable_message: flag }),
   text: z.object({
@@ -66,7 +64,6 @@ export const MESSAGE_SHAPES = {
 
 const shapes: ReadonlyMap<unknown, z.ZodObject> = new Map(Object.entries(MESSAGE_SHAPES));
 
-/** true when message_data has the documented shape of its `_type`. */
 export function hasKnownShape(messageData: Readonly<Record<string, unknown>>): boolean {
   const shape = shapes.get(messageData["_type"]);
   return shape?.safeParse(messageData).success ?? false;

@@ -8,7 +8,7 @@ import { hasKnownShape } from "./message-shape.ts";
 import type { RecordForm } from "./record-form.ts";
 import type { KindFacts } from "./record-kind.ts";
 
-/** `data` of its events (specification, sections 2.2 and 2.3). */
+/** Specification, sections 2.2 and 2.3. */
 const schema = z.object({
   _id: identifier.describe("ID of the message"),
   answer_id: text.describe(
@@ -63,7 +63,7 @@ function nonstandardOf(data: Pick<MessageData, Read>): readonly string[] {
   return [...(reviewFits ? [] : ["review"]), ...(shapeFits ? [] : ["message_data"])];
 }
 
-/** The column is a UInt8, so other ratings become NULL there; the public record keeps them. */
+/** The column is a UInt8; only the public record keeps other ratings. */
 const fitting = (review: number | null | undefined): number | null =>
   typeof review === "number" && review >= 0 && review <= 255 ? review : null;
 
@@ -113,7 +113,6 @@ const LEGACY_V1 = [
 ] as const;
 const LEGACY_V1_1 = [...LEGACY_V1, "chatter_id"] as const;
 
-/** A message (specification, sections 2.2 and 2.3). */
 export const message = {
   type: "message.exported",
   list: "messages",

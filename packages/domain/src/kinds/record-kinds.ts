@@ -5,7 +5,7 @@ import { message } from "./message.ts";
 import type { OwnColumn, SubjectType } from "./record-form.ts";
 import type { TableColumns } from "./record-kind.ts";
 
-/** All kinds of records. No other module outside of tests names one that holds for all. */
+/** Code for all kinds names none: it reads them here. */
 export const RECORD_KINDS = { conversation, message, end_user: endUser } as const;
 
 export type RecordKind = keyof typeof RECORD_KINDS;
@@ -13,10 +13,9 @@ type KnownKind = (typeof RECORD_KINDS)[RecordKind];
 export type EventType = KnownKind["type"];
 export type RecordTable = KnownKind["tables"][number]["name"];
 export type ListName = KnownKind["list"];
-/** The topic of each list. */
 export type Topics = Readonly<Record<ListName, string>>;
 
-/** Kinds with a date in the key of their own table. */
+/** With a date in the key of its own table. */
 export type DatedKind = {
   [Kind in RecordKind]: (typeof RECORD_KINDS)[Kind]["code"] extends null ? never : Kind;
 }[RecordKind];
@@ -25,7 +24,6 @@ export type LegacyList = "conversations" | "messages";
 export const LEGACY_FIELDS: Readonly<Record<LegacyList, Readonly<Record<LegacyVersion, readonly string[]>>>> =
   { conversations: conversation.legacy, messages: message.legacy };
 
-/** A table of records, with the kind that it belongs to. */
 export type RecordTableFacts = TableColumns & {
   readonly name: RecordTable;
   readonly kind: RecordKind;
@@ -45,10 +43,10 @@ const tablesOf = (kind: RecordKind): RecordTableFacts[] => {
   return tables.map((table) => ({ ...table, kind, type }));
 };
 
-/** Tables of records in the order of insertion. */
+/** In order of insertion. */
 export const RECORD_TABLES: readonly RecordTable[] = KIND_NAMES.flatMap(tablesOf).map(({ name }) => name);
 
-/** The same tables, those of each kind in the opposite order: the one that makes a record readable first. */
+/** Each kind's in the opposite order: first the one that makes a record readable. */
 export const READABLE_FIRST: readonly RecordTableFacts[] = KIND_NAMES.flatMap((kind) =>
   tablesOf(kind).reverse(),
 );
@@ -68,10 +66,10 @@ export const byEventType = <T>(valueOf: (kind: RecordKind) => T): Readonly<Recor
 export const TABLE_FACTS = byRecordTable((table) => table);
 export const KIND_OF: Readonly<Record<EventType, KnownKind>> = byEventType((kind) => RECORD_KINDS[kind]);
 
-/** Tables of each type of event in the order of insertion. */
+/** In order of insertion. */
 export const TABLES_OF = byEventType((kind) => tablesOf(kind).map(({ name }) => name));
 
-/** The table whose row makes a version of a record readable. */
+/** Its row makes a version of a record readable. */
 export const ownTableOf = (kind: RecordKind): RecordTableFacts => {
   const table = tablesOf(kind).at(-1);
   if (table === undefined) throw new TypeError(`${kind} has no table`);
@@ -79,7 +77,7 @@ export const ownTableOf = (kind: RecordKind): RecordTableFacts => {
 };
 export const OWN_TABLE_OF = byEventType(ownTableOf);
 
-/** Columns of its own table that name persons, by what they name. */
+/** Columns that name persons, by what they name. */
 export const personsOf = (kind: RecordKind): readonly (readonly [SubjectType, readonly string[]])[] => {
   const { idNames, form } = RECORD_KINDS[kind];
   const columns: readonly OwnColumn<never>[] = form.columns;
@@ -93,11 +91,9 @@ export const personsOf = (kind: RecordKind): readonly (readonly [SubjectType, re
   ]);
 };
 
-/** The type of event that each topic carries, by the topic's name. */
 export const typesByTopic = (topics: Topics): ReadonlyMap<string, EventType> =>
   new Map(KINDS.map(({ list, type }) => [topics[list], type]));
 
-/** The list that each topic fills, by the topic's name. */
 export const listsByTopic = (topics: Topics): ReadonlyMap<string, ListName> =>
   new Map(KINDS.map(({ list }) => [topics[list], list]));
 

@@ -1,12 +1,11 @@
 import { z } from "zod";
 import { bare } from "./record-fields.ts";
 
-/** What the value of a public field is. `json`: free-form; `texts`: a list; `items`: a list of objects. */
+/** `json`: free-form; `texts`: a list; `items`: a list of objects. */
 export type FieldType =
   | { readonly kind: "text" | "number" | "flag" | "date" | "json" | "texts" }
   | { readonly kind: "items" | "members"; readonly fields: readonly DescribedField[] };
 
-/** A field of a record as it leaves. */
 export type DescribedField = {
   readonly name: string;
   readonly description: string;
@@ -36,7 +35,6 @@ const descriptionOf = (schema: z.ZodType): string | undefined =>
   schema.description ??
   (schema instanceof z.ZodOptional ? descriptionOf(schema.unwrap() as z.ZodType) : undefined);
 
-/** The fields of a public schema, in order. */
 export const describedFields = ({ shape }: z.ZodObject): readonly DescribedField[] =>
   Object.entries(shape as Readonly<Record<string, z.ZodType>>).map(([name, schema]) => {
     const description = descriptionOf(schema);

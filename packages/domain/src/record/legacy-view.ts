@@ -1,11 +1,8 @@
-/** The versions before v2 (section 9 of the specification). */
+/** Before v2 (specification, section 9). */
 export const LEGACY_VERSIONS = ["v1", "v1.1", "v1.2"] as const;
 export type LegacyVersion = (typeof LEGACY_VERSIONS)[number];
 
-/**
- * Writes the view of one record into `target` at `at` and returns the index after it; never longer than the
- * record.
- */
+/** Returns the index after the view in `target`; it is never longer than the record. */
 export type View = (source: Uint8Array, start: number, end: number, target: Uint8Array, at: number) => number;
 
 const QUOTE = 34;
@@ -16,7 +13,6 @@ const CLOSE_LIST = 93;
 const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
-/** The index after the string literal that starts at `start`. */
 const endOfString = (source: Uint8Array, start: number, end: number): number => {
   let at = start + 1;
   while (at < end) {
@@ -27,7 +23,7 @@ const endOfString = (source: Uint8Array, start: number, end: number): number => 
   return end;
 };
 
-/** The index after the value that starts at `start`: that of the comma or brace that follows it. */
+/** Index of the comma or brace after the value. */
 const endOfValue = (source: Uint8Array, start: number, end: number): number => {
   let at = start;
   let depth = 0;
@@ -54,10 +50,7 @@ const isAt = (source: Uint8Array, start: number, name: Uint8Array): boolean => {
   return true;
 };
 
-/**
- * A view with the named fields, byte for byte. Assumes compact JSON in UTF-8 whose own keys are unescaped and
- * unique.
- */
+/** Copies fields byte for byte. Assumes compact UTF-8 JSON with unescaped, unique keys. */
 export const createView = (fields: readonly string[]): View => {
   const byLength: Uint8Array[][] = [];
   const encoder = new TextEncoder();

@@ -6,7 +6,6 @@ import { fieldGroup, fieldTexts } from "./render.ts";
 
 const DATE = "2026-10-01T00:00:00.123456+00:00";
 
-/** What leaves for a record of which nothing but these values is known. */
 const rendered = (fields: readonly Field[], data: Record<string, unknown>): unknown => {
   const dates = Object.fromEntries(
     fields.filter(([, kind]) => kind === "date").map(([name]) => [name, DATE]),

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { bare, type Field } from "./record-fields.ts";
 
-/** The one form in which dates leave. */
 const instant = z
   .string()
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00$/)
@@ -51,9 +50,6 @@ const objectSchema = (fields: readonly Field[], given: unknown): z.ZodObject => 
 
 const uploaded = { record_last_updated: z.string().describe("When the record was stored by this service") };
 
-/**
- * A kind of record as it leaves (sections 2.1, 2.2 and 2.5 of the specification): every field is there, dates
- * have one form, lists and variables are empty instead of null.
- */
+/** Every field is there; lists and variables are empty instead of null (specification 2.1, 2.2, 2.5). */
 export const publicSchema = (fields: readonly Field[], schema: z.ZodObject): z.ZodObject =>
   objectSchema(fields, schema.extend(uploaded));

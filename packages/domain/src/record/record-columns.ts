@@ -1,10 +1,7 @@
 import { z } from "zod";
 import { bare } from "./record-fields.ts";
 
-/**
- * What a field holds, for formats with types. `integer` lies within ±(2^53 − 1), an `instant` is in UTC, and
- * `json` is any object, as its text.
- */
+/** `integer`: within ±(2^53 − 1); `instant`: UTC; `json`: any object, as text. */
 export type ColumnType =
   | "text"
   | "number"
@@ -29,6 +26,5 @@ const typeOf = (given: unknown): ColumnType => {
   throw new TypeError(`no type of column for ${schema.type}`);
 };
 
-/** The fields of a public schema, in their order, with their types. */
 export const columnsOf = (schema: z.ZodObject): readonly Column[] =>
   Object.entries(schema.shape).map(([name, field]) => ({ name, type: typeOf(field) }));

@@ -14,7 +14,6 @@ function named(fields: readonly Field[]): Named {
   );
 }
 
-/** The fields of an object, or of the items of a list, that a schema names. */
 function namedBy(schema: unknown): Named | null {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return namedBy(schema.unwrap());
   if (schema instanceof z.ZodArray) return namedBy(schema.element);
@@ -22,7 +21,7 @@ function namedBy(schema: unknown): Named | null {
   return Object.fromEntries(Object.entries(schema.shape).map(([name, inner]) => [name, namedBy(inner)]));
 }
 
-/** The names of fields that are no plain values, by kind and with the path before those of nested fields. */
+/** Fields that are no plain values, with their paths. */
 const special = (fields: readonly Field[], path = ""): string[] =>
   fields.flatMap(([name, kind, inner]) => [
     ...(kind === "value" ? [] : [`${path}${name} ${kind}`]),

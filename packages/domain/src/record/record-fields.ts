@@ -2,15 +2,13 @@ import { z } from "zod";
 import { FIELD_FORMS } from "../kinds/field-schemas.ts";
 
 /**
- * What leaves for null or an absent field: null, [] for lists and items, {} for objects and members. Items
- * and members leave with known fields only.
+ * Null or absent leaves as [] (list, items), {} (object, members) or null; items and members keep known fields only.
  */
 export type FieldKind = "value" | "integer" | "list" | "object" | "date" | "items" | "members";
 export type Field =
   | readonly [name: string, kind: Exclude<FieldKind, "items" | "members">]
   | readonly [name: string, kind: "items" | "members", fields: readonly Field[]];
 
-/** A schema without `optional` and `nullable`. */
 export const bare = (schema: unknown): unknown =>
   schema instanceof z.ZodOptional || schema instanceof z.ZodNullable ? bare(schema.unwrap()) : schema;
 
@@ -25,11 +23,10 @@ const fieldOf = (name: string, given: unknown): Field => {
   return [name, FIELD_FORMS.get(schema)?.form ?? "value"];
 };
 
-/** The fields of a schema in its order. */
 export const fieldsOf = (schema: z.ZodObject): readonly Field[] =>
   Object.entries(schema.shape).map(([name, field]) => fieldOf(name, field));
 
-/** Fields before and from the named one on. @throws TypeError when there is none of this name */
+/** @throws TypeError when no field has this name */
 export const cutBefore = (
   fields: readonly Field[],
   name: string,
@@ -39,5 +36,5 @@ export const cutBefore = (
   return [fields.slice(0, at), fields.slice(at)];
 };
 
-/** The instant of upload, which is no field of events. */
+/** No field of events. */
 export const UPLOAD: Field = ["record_last_updated", "date"];

@@ -6,15 +6,14 @@ import type { Field, FieldKind } from "./record-fields.ts";
 export type Dates = Readonly<Record<string, string>>;
 type Members = ReadonlyMap<string, string>;
 
-/** Some fields of a record in their order, rendered as `"name":text` joined by commas. */
+/** Renders `"name":text`, joined by commas. */
 export type FieldGroup = {
-  /** From the text of each field. Keeps all digits, number forms and the order of keys. */
+  /** Keeps all digits, number forms and the order of keys. */
   fromText(members: Members, dates: Dates): string;
-  /** From the places of the fields in `text`: whole runs of them leave as they stand. */
+  /** Whole runs of fields leave as they stand. */
   fromPlaces(text: string, places: PlainFields, dates: Dates): string;
 };
 
-/** The texts of a record's fields, for `fromText`. */
 export const fieldTexts = memberTexts;
 
 const NO_DATES: Dates = {};
@@ -22,7 +21,7 @@ const NO_DATES: Dates = {};
 type Part = {
   readonly name: string;
   readonly label: string;
-  /** What leaves for null or absent. */
+  /** For null or absent. */
   readonly empty: string;
   readonly isDate: boolean;
   readonly text: (given: string) => string;
@@ -47,7 +46,7 @@ function partOf([name, kind, fields]: Field): Part {
   return { ...part, text: (given) => `[${itemTexts(given).map(object).join(",")}]` };
 }
 
-/** Renders a field that is no date. */
+/** Not for dates. */
 const rendered = ({ empty, text }: Part, given: string | undefined): string =>
   given === undefined || given === "null" ? empty : text(given);
 
@@ -61,7 +60,7 @@ const textsOf =
       })
       .join(",");
 
-/** @param fields fields that follow each other in `schema` */
+/** `fields` follow each other in `schema`. */
 export function fieldGroup(fields: readonly Field[], schema: z.ZodObject): FieldGroup {
   const parts = fields.map(partOf);
   const first = Object.keys(schema.shape).indexOf(parts[0]?.name ?? "");

@@ -3,10 +3,10 @@ import type { Field } from "../record/record-fields.ts";
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** Adds the names of unknown fields to `names`, those of nested objects with their path. */
+/** Adds nested fields with their path. */
 export type UnknownFields = (data: Data, names: string[], path?: string) => void;
 
-/** Assumes data that fits the schema: items are objects. */
+/** Assumes data that fits the schema. */
 export function unknownFieldsBeside(fields: readonly Field[]): UnknownFields {
   const known = new Set(fields.map(([name]) => name));
   const nested = fields.flatMap(([name, , inner]) =>

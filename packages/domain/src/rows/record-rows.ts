@@ -4,31 +4,27 @@ import type { ExportRecord } from "../kinds/export-record.ts";
 import type { Micros } from "../event/timestamp.ts";
 import type { Version } from "../event/version.ts";
 
-/** One row of a record: its key beside client and record, and its version as the warehouse has it. */
+/** Its key beside client and record. */
 export type RowKey = {
   readonly table: RecordTable;
-  /** Date of the key: that of creation; in `conversation_updates` that of the update; of an end user 0. */
+  /** Of creation; in `conversation_updates` of the update; 0 for end users. */
   readonly date: Micros;
-  /** Set for handoffs, else empty and 0; 1 is a `handoff_id`, 2 an `id`. */
+  /** Empty and 0 except for handoffs; 1: `handoff_id`, 2: `id`. */
   readonly target: string;
   readonly targetKind: 0 | 1 | 2;
   readonly version: bigint;
 };
 
-/**
- * A row that is in the warehouse. Rows of equal key and version are given in the order of their
- * insertion.
- */
+/** Rows of equal key and version are given in order of insertion. */
 export type StoredRow = RowKey & {
   readonly uploadedAt: Micros;
-  /** Digest of all values except the upload; empty when the row has to be written again whatever it holds. */
+  /** Of all values except the upload; empty: write the row again in any case. */
   readonly digest: string;
 };
 
-/** A row as it should be, with the export that it comes from. */
 export type RightRow = RowKey & {
   readonly record: ExportRecord;
-  /** null unless it is a row of `handoffs`. */
+  /** Only for `handoffs`. */
   readonly entry: HandoffEntry | null;
 };
 
@@ -44,7 +40,7 @@ export function handoffVersion(entry: HandoffEntry, ofExport: bigint): bigint {
 
 const NO_TARGET = { target: "", targetKind: 0 } as const;
 
-/** The rows of one export in the order of insertion. */
+/** In order of insertion. */
 export function rightRowsOf(record: ExportRecord): RightRow[] {
   const version = versionNumber(record.version);
   return TABLES_OF[record.type].flatMap((table): RightRow[] => {

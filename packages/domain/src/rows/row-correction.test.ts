@@ -65,7 +65,7 @@ const digestOf = ({ table, record, entry }: RightRow): string => {
   return `${date} ${record.beforeUpload}`;
 };
 
-/** What ingest writes for one export: the rule that the correction has to agree with, said once more. */
+/** What ingest writes, independent of the code under test. */
 const written = (record: ExportRecord): StoredRow[] => {
   const version = versionNumber(record.version);
   const row = (key: Omit<RowKey, "version">, of: bigint, entry: HandoffEntry | null): StoredRow => {
@@ -95,7 +95,7 @@ const written = (record: ExportRecord): StoredRow[] => {
 const sortingKey = (row: StoredRow): string =>
   `${row.table}/${row.date}/${row.target}/${row.table === "conversation_updates" ? row.version : ""}`;
 
-/** ReplacingMergeTree: of each key the largest version, of equal ones the last. */
+/** As ReplacingMergeTree: the largest version per key, of equal ones the last. */
 const final = (rows: readonly StoredRow[]): Map<string, StoredRow> => {
   const winners = new Map<string, StoredRow>();
   for (const row of rows) {
@@ -105,7 +105,7 @@ const final = (rows: readonly StoredRow[]): Map<string, StoredRow> => {
   return winners;
 };
 
-/** What readers get: the latest version under any date, the latest attempts under any, and its place in the updates. */
+/** What readers get under any date. */
 const shown = (rows: readonly StoredRow[]): unknown => {
   const all = [...final(rows).values()].sort((a, b) => (a.version < b.version ? -1 : 1));
   const live = all.findLast(({ table }) => table === "conversations" || table === "messages");
@@ -118,7 +118,7 @@ const shown = (rows: readonly StoredRow[]): unknown => {
   };
 };
 
-/** Rows of records and handoffs under every date, as merges leave them. */
+/** Under every date, as merges leave them. */
 const present = (rows: readonly StoredRow[]): unknown[] =>
   [...final(rows).values()]
     .filter(({ table }) => table !== "conversation_updates")
@@ -130,15 +130,15 @@ const apply = (rows: readonly StoredRow[], correction: Correction): StoredRow[] 
     correction.remove.map((row) => `${row.table}/${row.date}/${row.target}/${row.version}`),
   );
   const isGone = (row: RowKey): boolean => gone.has(`${row.table}/${row.date}/${row.target}/${row.version}`);
-  // A right row under the key and version of one to delete would be deleted with it.
+  // A right row with the key and version of a deleted one would go too.
   for (const row of correction.insert) expect(isGone(row)).toBe(false);
   const inserted = correction.insert.map((right): StoredRow => {
     const { record: _record, entry: _entry, ...key } = right;
     return { ...key, uploadedAt: 20, digest: digestOf(right) };
   });
-  // A merge may come before anything is done.
+  // A merge may come first.
   const kept = [...final(rows).values()].filter((row) => !isGone(row));
-  // Without the order for outranked tables a merge may drop the right row before the wrong one is gone.
+  // Otherwise a merge may drop the right row before the wrong one is gone.
   const swallowed = final([...rows, ...inserted.filter((row) => !correction.outranked.has(row.table))]);
   for (const row of inserted) {
     if (correction.outranked.has(row.table)) continue;
@@ -170,7 +170,7 @@ const facts = (created: fc.Arbitrary<number>): fc.Arbitrary<Facts> =>
     attempts: fc.array(attempt, { maxLength: 3 }),
   });
 
-/** How a bug distorts an export; some exports come through unharmed. */
+/** Some exports come through unharmed. */
 type Bug = (facts: Facts) => Facts;
 const BUGS: Readonly<Record<string, Bug>> = {
   created: (one) => ({ ...one, created: one.created + 7 }),
@@ -212,7 +212,7 @@ function storedOf(one: Case, make: Maker): { exports: ExportRecord[]; stored: St
     return { rows: written(make(facts, index)), order: one.order[index] ?? 0 };
   });
   let stored = ingested.sort((a, b) => a.order - b.order).flatMap(({ rows }) => rows);
-  // Part of it once more by code without the bugs, as a replay does.
+  // A replay repeats part of it without the bugs.
   stored = [...stored, ...exports.filter((_, index) => one.again[index]).flatMap(written)];
   if (one.merged) stored = [...final(stored).values()];
   return { exports, stored };

@@ -3,52 +3,45 @@ import type { RecordTable } from "../kinds/record-kinds.ts";
 import { rightRowsOf, type RightRow, type RowKey, type StoredRow, versionNumber } from "./record-rows.ts";
 
 export type KnownRecord = {
-  /** All its exports that landed and are accepted; of equal versions the last counts. */
+  /** All that landed and are accepted; of equal versions the last counts. */
   readonly exports: readonly ExportRecord[];
-  /** Versions of exports whose rows the correction leaves alone. */
+  /** Versions of exports whose rows stay as they are. */
   readonly untouchable: ReadonlySet<bigint>;
-  /** All its stored rows, under any key. */
+  /** Under any key. */
   readonly stored: readonly StoredRow[];
-  /** true when a row that no export explains is certainly wrong and may be deleted. */
+  /** Whether a row that no export explains is certainly wrong. */
   readonly isDeletable: (row: StoredRow) => boolean;
-  /** true for the version of an export of which rows may have been written after the stored rows were read. */
+  /** Whether rows of this export may have been written after `stored` was read. */
   readonly isOnItsWay: (version: bigint) => boolean;
-  /** Digest of a right row, as in `StoredRow`. */
+  /** As in `StoredRow`. */
   readonly digestOf: (row: RightRow) => string;
 };
 
 export type Correction = {
-  /** Rows to write; at most one for a key. */
+  /** At most one per key. */
   readonly insert: readonly RightRow[];
-  /** Rows to delete, by key and version. */
+  /** By key and version. */
   readonly remove: readonly RowKey[];
   /** Rows that readers see, that no export explains, and that may not be deleted. */
   readonly undeletable: readonly RowKey[];
-  /**
-   * Tables in which a row to delete outranks a row to write under the same key: a merge would drop the right
-   * one.
-   */
+  /** A row to delete outranks a row to write with the same key: a merge would drop the right one. */
   readonly outranked: ReadonlySet<RecordTable>;
 };
 
 const OF_EXPORT = (1n << 128n) - 1n;
 
 const groupOf = ({ table, date, target, targetKind, version }: RowKey): string =>
-  // The version is part of the key of the update index.
+  // The update index has the version in its key.
   `${table}/${date}/${table === "conversation_updates" ? version : targetKind}/${target}`;
 
 type RightRows = {
-  /** For each key the row that is left once the rows of all exports are merged. */
+  /** Per key the row that is left after merging all exports. */
   readonly winners: ReadonlyMap<string, RightRow>;
-  /** Keys and versions to which some export leads. */
+  /** Keys and versions of any export. */
   readonly explained: ReadonlySet<string>;
 };
 
-/**
- * Of the update index the entry of the live version only is wanted, since compaction removes the others.
- *
- * @param present rows that stay whatever the exports say
- */
+/** Of the update index only the live entry: compaction removes the others. `present`: rows that stay. */
 function rightRowsOfAll(exports: readonly ExportRecord[], present: readonly StoredRow[]): RightRows {
   const byVersion = new Map(exports.map((record) => [versionNumber(record.version), record]));
   let live = -1n;
@@ -68,10 +61,7 @@ function rightRowsOfAll(exports: readonly ExportRecord[], present: readonly Stor
   return { winners, explained };
 }
 
-/**
- * Compares the rows of one record with its exports. Once applied, readers get the merge of all exports.
- * Superseded rows stay.
- */
+/** Once applied, readers get the merge of all exports. Superseded rows stay. */
 export function correctionOf(known: KnownRecord): Correction {
   const { stored, untouchable, isDeletable, isOnItsWay, digestOf } = known;
   const touchable = stored.filter(({ version }) => !untouchable.has(version & OF_EXPORT));
@@ -90,14 +80,14 @@ export function correctionOf(known: KnownRecord): Correction {
     const wrong = rows.filter(({ version }) => !explained.has(`${name}/${version}`));
     const above = wrong.filter(({ version }) => top === undefined || version > top.version);
     const blocked = above.filter((row) => !isDeletable(row));
-    // Two rows of one key and version go together, so both must be allowed to.
+    // Rows of one key and version are deleted together, so all must be deletable.
     const kept = new Set(wrong.filter((row) => !isDeletable(row)).map(({ version }) => version));
     for (const row of wrong) if (!kept.has(row.version)) remove.set(`${name}/${row.version}`, row);
     // An entry of the update index shows nothing by itself.
     undeletable.push(...blocked.filter(({ table }) => table !== "conversation_updates"));
     if (top === undefined || blocked.length > 0) continue;
     if (above.length > 0) outranked.add(top.table);
-    // The last of equal versions is what readers get.
+    // Readers get the last of equal versions.
     const present = rows.findLast(({ version }) => version === top.version);
     if (present === undefined && above.length === 0 && isOnItsWay(top.version & OF_EXPORT)) continue;
     if (above.length > 0 || present?.digest !== digestOf(top)) insert.push(top);

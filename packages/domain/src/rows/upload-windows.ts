@@ -1,49 +1,42 @@
 import type { Micros } from "../event/timestamp.ts";
 import { READABLE_FIRST, type RecordTable } from "../kinds/record-kinds.ts";
 
-/** The tables in the ledger of upload windows, in the order in which they are compacted. */
+/** In the order of compaction. */
 export const WINDOW_TABLES: readonly RecordTable[] = READABLE_FIRST.map(({ name }) => name);
 export type WindowTable = RecordTable;
 
-/** `backfilled`: its records were computed anew, so that most of them carry a later instant of upload. */
+/** `backfilled`: recomputed, so most records carry a later instant of upload. */
 export const WINDOW_STATES = ["open", "closed", "compacted", "backfilled"] as const;
 export type WindowState = (typeof WINDOW_STATES)[number];
 
-/** Contents of a table within an interval of upload times. */
 export type WindowCount = {
-  /** The first instant of the window. */
   readonly start: Micros;
   readonly table: WindowTable;
-  /** Readable rows. */
+  /** Readable ones. */
   readonly rows: number;
-  /** Partitions of the table in which they lie. */
   readonly partitions: readonly string[];
-  /** The highest offset of each partition of the bus. */
+  /** The highest per partition of the bus. */
   readonly offsets: Readonly<Record<string, number>>;
 };
 
-/** What was found in a window now. */
 export type FoundCount = WindowCount & {
-  /**
-   * Counted against all that was uploaded in it and later. Otherwise `rows` depends on where the count began.
-   */
+  /** Counted against all later uploads; otherwise `rows` depends on where the count began. */
   readonly isByItself: boolean;
 };
 
-/** A line of the ledger: one table and one window. */
 export type UploadWindow = WindowCount & {
   readonly state: WindowState;
-  /** How often it was opened again. */
+  /** Times. */
   readonly reopened: number;
   readonly openedAt: Micros;
   readonly closedAt: Micros | null;
   readonly compactedAt: Micros | null;
   readonly backfilledAt: Micros | null;
-  /** JSON: what the last compaction did; empty before. */
+  /** JSON of the last compaction; empty: none. */
   readonly result: string;
 };
 
-/** true: it has ended, and what was written in it is still to be compacted. */
+/** Ended, but not compacted since. */
 export const waitsForCompaction = ({
   state,
   compactedAt,
@@ -51,7 +44,7 @@ export const waitsForCompaction = ({
   state === "closed" || (state === "backfilled" && compactedAt === null);
 
 export type WindowChanges = {
-  /** Lines that are new or differ from what was stored. */
+  /** New or changed. */
   readonly lines: readonly UploadWindow[];
   readonly opened: number;
   readonly closed: number;
@@ -67,7 +60,7 @@ const highest = (a: WindowCount["offsets"], b: WindowCount["offsets"]): Record<s
   return merged;
 };
 
-/** A higher offset means late rows; so do more rows in a window, since exports only take rows out. */
+/** Exports only take rows out of a window. */
 const hasLateRows = (
   stored: UploadWindow,
   count: Pick<FoundCount, "rows" | "offsets" | "isByItself">,
@@ -81,10 +74,7 @@ const isSame = (a: UploadWindow, b: UploadWindow): boolean =>
   a.partitions.join() === b.partitions.join() &&
   Object.entries(b.offsets).every(([partition, offset]) => a.offsets[partition] === offset);
 
-/**
- * Compares the ledger with the counts of the same windows. A window closes `grace` after its end when no
- * batch in flight (`oldestUpload`, null: none) may reach it; a late row opens it again. All in µs.
- */
+/** Closes a window `grace` after its end unless a batch in flight (`oldestUpload`) may reach it. All in µs. */
 export function updateWindows(input: {
   readonly stored: readonly UploadWindow[];
   readonly counted: readonly FoundCount[];

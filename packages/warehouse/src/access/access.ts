@@ -1,10 +1,9 @@
 import { LIST_NAMES } from "@conversation-export/domain";
 
-/** Permissions of an API key. */
 export const SCOPES = ["export", "end_users", "compliance", "campaigns"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Names of rate limits. Operations with the same name share one allowance. */
+/** Operations with the same name share one allowance. */
 export const LIMIT_NAMES = [
   ...LIST_NAMES,
   "data_subject_request",

@@ -5,22 +5,19 @@ import { toIso } from "./client-store.ts";
 export const AUDIT_STATES = ["begun", "done", "failed"] as const;
 export type AuditState = (typeof AUDIT_STATES)[number];
 
-/** A change before or after it was made. */
 export type AuditNote = {
   /** The same before and after. */
   readonly runId: string;
   readonly state: AuditState;
   readonly actor: string;
   readonly command: string;
-  /** Without secrets and names of persons. The note after the change may add what was found out. */
+  /** Without secrets and names of persons; the note after the change may add findings. */
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** Why it failed; empty otherwise. */
+  /** Why it failed, else empty. */
   readonly result: string;
 };
 
-/**
- * One change. `state` is `begun` while it runs, and for ever when its process died. Instants are ISO 8601.
- */
+/** Stays `begun` if its process died. Instants are ISO 8601. */
 export type AuditEntry = AuditNote & {
   readonly source: string;
   readonly begunAt: string;
@@ -35,21 +32,20 @@ export type AuditFilter = {
   readonly limit: number;
 };
 
-/** When a command was last noted in a state. */
 export type LastChange = {
   readonly command: string;
   readonly state: AuditState;
-  /** How long ago, by the clock of ClickHouse that has dated the note. */
+  /** By ClickHouse's clock, which dated the note. */
   readonly ageSeconds: number;
 };
 
 /** @throws WarehouseError from every method */
 export type AuditStore = {
-  /** Resolves when ClickHouse has acknowledged the notes. */
+  /** Resolves once ClickHouse has acknowledged. */
   note(notes: readonly AuditNote[]): Promise<void>;
-  /** The newest changes first. */
+  /** The newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>;
-  /** The last change of each command and state within the last 30 days; of at most 200 of them. */
+  /** Of each command and state within 30 days; at most 200. */
   last(): Promise<LastChange[]>;
 };
 
@@ -65,7 +61,6 @@ type StoredEntry = {
   ended: string;
 };
 
-/** Who runs this process, and where. */
 export const auditSource = (): string => `${userInfo().username}@${hostname()}`;
 
 export const createAuditStore = ({ session }: { readonly session: Session }): AuditStore => ({

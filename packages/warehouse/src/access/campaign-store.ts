@@ -1,11 +1,10 @@
 import { toIso } from "./client-store.ts";
 import type { Session } from "../session/session.ts";
 
-/** A campaign that a client may trigger. */
 export type CampaignRow = {
   readonly clientId: string;
   readonly key: string;
-  /** Language tags; empty: any language. */
+  /** Language tags; empty: any. */
   readonly languages: readonly string[];
   readonly deleted: boolean;
   /** ISO 8601 */
@@ -15,7 +14,7 @@ export type CampaignRow = {
 /** @throws WarehouseError from every method */
 export type CampaignStore = {
   find(clientId: string, key: string): Promise<CampaignRow | null>;
-  /** Includes deleted campaigns. `clientId` null: those of all clients. */
+  /** Deleted ones too; null: of all clients. */
   list(clientId: string | null): Promise<CampaignRow[]>;
   save(campaign: CampaignRow): Promise<void>;
 };
@@ -36,7 +35,7 @@ const toCampaign = (row: StoredCampaign): CampaignRow => ({
   createdAt: toIso(row.created_at),
 });
 
-/** @param deps.now milliseconds since the epoch; version of the row, so that the latest change wins */
+/** `now`: ms since the epoch. */
 export function createCampaignStore(deps: {
   /** Its user must be allowed to read, and for `save` to insert. */
   readonly session: Session;
@@ -73,7 +72,7 @@ export function createCampaignStore(deps: {
       const row = {
         client_id: clientId,
         campaign_key: key,
-        // The new version must exceed the replaced one even when the clock of this machine is behind.
+        // Must exceed the replaced version even when this machine's clock is behind.
         version: Math.max(deps.now(), Number(stored?.version ?? 0) + 1),
         languages: campaign.languages,
         deleted: campaign.deleted,

@@ -1,12 +1,12 @@
 import { LINK_BOUNDS, type LinkBounds, parseRateWindows, type RateWindow } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
 
-/** Parses the column `link_bounds`. Empty or unknown: null, the configured default. */
+/** null: empty or unknown, the configured default applies. */
 export function linkBoundsOf(text: string): LinkBounds | null {
   return LINK_BOUNDS.find((bounds) => bounds === text) ?? null;
 }
 
-/** Parses rate windows by name of the limit. Skips invalid ones, so that the configured windows apply. */
+/** Skips invalid windows, so that the configured ones apply. */
 export function rateLimitsOf(
   stored: Readonly<Record<string, string>>,
 ): Readonly<Record<string, readonly RateWindow[]>> {
@@ -21,9 +21,9 @@ export function rateLimitsOf(
 export type ClientRow = {
   readonly clientId: string;
   readonly linkBounds: LinkBounds | null;
-  /** Windows such as `10/1s,100/1m` by name of the limit. The configured windows apply to missing names. */
+  /** Such as `10/1s,100/1m`, by limit; the configured ones apply to missing names. */
   readonly rateLimits: Readonly<Record<string, string>>;
-  /** Days after their creation when records are deleted; null: never. */
+  /** How long records are kept; null: for ever. */
   readonly retentionDays: number | null;
   readonly deleted: boolean;
   /** ISO 8601 */
@@ -42,11 +42,7 @@ export type KeyRow = {
   readonly expiresAt: string | null;
 };
 
-/**
- * Clients and their API keys, for the operators' command.
- *
- * @throws WarehouseError from every method
- */
+/** @throws WarehouseError from every method */
 export type ClientStore = {
   findClient(clientId: string): Promise<ClientRow | null>;
   listClients(): Promise<ClientRow[]>;
@@ -54,7 +50,7 @@ export type ClientStore = {
   listKeys(clientId: string | null): Promise<KeyRow[]>;
   /** `hash`: SHA-256 of the key, 64 lower-case hex digits. */
   addKey(hash: string, key: KeyRow): Promise<void>;
-  /** false: the key does not exist or is already revoked. */
+  /** False: no such key, or already revoked. */
   revokeKey(keyId: string): Promise<boolean>;
 };
 
@@ -78,10 +74,10 @@ type StoredKey = {
   expires_at: string;
 };
 
-/** Stands for a key that does not expire. */
+/** For keys that do not expire. */
 const NEVER = "1970-01-01 00:00:00.000";
 
-/** Converts a DateTime64 of a JSON row (UTC) to ISO 8601. */
+/** `text`: a DateTime64 of a JSON row, UTC. */
 export function toIso(text: string): string {
   return `${text.replace(" ", "T")}Z`;
 }
@@ -113,14 +109,14 @@ function toKey(row: StoredKey): KeyRow {
   };
 }
 
-/** @param deps.now milliseconds since the epoch; versions of the rows, so that the latest change wins */
+/** `now`: ms since the epoch. */
 export function createClientStore(deps: {
   readonly session: Session;
   readonly now: () => number;
 }): ClientStore {
   const { session } = deps;
 
-  // The new version must exceed the replaced one even when the clock of this machine is behind.
+  // Must exceed the replaced version even when this machine's clock is behind.
   const insert = (
     name: StatementName,
     table: string,

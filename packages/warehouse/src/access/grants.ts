@@ -3,36 +3,31 @@ import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 import { WITH_PROJECTION } from "../upkeep/deletion.ts";
 
-/** The users that the services log in as. */
 export const SERVICE_USERS = ["writer", "reader", "lookup", "intake", "jobs"] as const;
-/** Analysts, of whom an installation may have none, log in as the last one. */
+/** An installation may have no analysts. */
 export const WAREHOUSE_USERS = [...SERVICE_USERS, "analyst"] as const;
 export type WarehouseUser = (typeof WAREHOUSE_USERS)[number];
 
-/** Rights of one user on one place: a table such as `conversation_export.messages`, or `*.*`. */
+/** `on`: such as `conversation_export.messages`, or `*.*`. */
 export type Grant = { readonly privileges: readonly string[]; readonly on: string };
 
 type Rights = {
-  /** Privileges, separated by commas, to the tables of the database that they are for. */
+  /** Tables by privileges, which commas separate. */
   readonly tables: Readonly<Record<string, readonly string[]>>;
   /** Tables of `system` to read. */
   readonly system?: readonly string[];
-  /** Views for analysts to read. */
+  /** To read. */
   readonly views?: readonly string[];
-  /** Tables that these views read. */
   readonly behindViews?: readonly string[];
 };
 
 const RECORDS = READABLE_FIRST.map(({ name }) => name);
 const OF_RECORDS = ["record_dates", "changes"] as const;
 
-/** An older ClickHouse (25.8) asks for it when rows are hidden. */
+/** ClickHouse 25.8 asks for it when rows are hidden. */
 const HIDE = "ALTER UPDATE(_row_exists)";
 
-/**
- * What each user may do. A table that is not named is closed to the user; the migrating user may do
- * everything.
- */
+/** A table that is not named is closed to the user; the migrating user may do everything. */
 const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
   writer: {
     tables: {
@@ -84,20 +79,16 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
   },
 };
 
-/**
- * Rights beyond tables on a cluster: jobs asks the system tables of all servers, and changes all with one
- * statement.
- */
+/** Jobs reads the system tables of all servers, and changes all with one statement. */
 const jobsOnCluster = (topology: Topology): Grant[] => {
   if (topology.cluster === null) return [];
   const remote = { privileges: ["REMOTE"], on: "*.*" };
   if (onCluster(topology) === "") return [remote];
-  // A statement for all servers may meet another default database on each, so ClickHouse asks for all
-  // databases.
+  // Servers may have other default databases, so ClickHouse asks for all.
   return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "OPTIMIZE"], on: "*.*" }];
 };
 
-/** An older ClickHouse (25.8) asks for it where an INSERT takes its rows by `input()`. */
+/** ClickHouse 25.8 asks for it when an INSERT takes its rows by `input()`. */
 const TAKE_ROWS: Grant = { privileges: ["CREATE TEMPORARY TABLE"], on: "*.*" };
 const INSERTS_RECORDS: ReadonlySet<WarehouseUser> = new Set(["writer", "jobs"]);
 
@@ -114,7 +105,7 @@ export const grantsOf = (user: WarehouseUser, database: string, topology: Topolo
     privileges: ["SELECT"],
     on: `${analyticsDatabase(database)}.${view}`,
   }));
-  // A distributed table asks other servers as the user who reads the view, not as its definer.
+  // A distributed table asks other servers as the reader of the view, not as its definer.
   const ofLocals = topology.cluster === null ? [] : behindViews;
   const ofRows = ofLocals.map((table) => ({ privileges: ["SELECT"], on: `${database}.${table}_local` }));
   return [

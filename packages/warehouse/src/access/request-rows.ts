@@ -3,20 +3,20 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
 
-/** A stored erasure request. Instants are milliseconds since the epoch. */
+/** Instants in ms since the epoch. */
 export type DataSubjectRequest = {
   readonly clientId: string;
   readonly requestId: string;
   readonly type: "ERASURE";
   readonly subject: DataSubject;
-  /** Addresses and ids that the request was made with. */
+  /** How many addresses and ids it was made with. */
   readonly named: number;
   readonly status: RequestStatus;
-  /** Rows that were deleted, by table, of a completed request; null: nothing is known of them. */
+  /** Rows by table, once completed; null: unknown. */
   readonly deleted: Readonly<Record<string, number>> | null;
   readonly receivedAt: number;
   readonly updatedAt: number;
-  /** Since when readers do not see what the request is about; null: they do, or it is not known. */
+  /** Since when readers do not see its records; null: they do, or it is not known. */
   readonly hiddenAt: number | null;
 };
 
@@ -33,13 +33,12 @@ export type StoredRequest = {
   hidden_ms: string | number;
 };
 
-/** SQL condition for requests that are not finished. */
 export const UNFINISHED = `status NOT IN (${FINISHED_STATUSES.map((status) => `'${status}'`).join()})`;
 export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, named, status, receipt,
   toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms,
   toUnixTimestamp64Milli(hidden_at) AS hidden_ms`;
 
-// A version is rank << 48 | ceiling - ms: a late state shares a neighbour's rank with a lower ceiling.
+// rank << 48 | ceiling - ms: states that share a rank are ordered by their ceilings.
 const LAST_MS = 2n ** 48n - 1n;
 const PLACES: Readonly<
   Record<RequestStatus | "hidden", { readonly rank: bigint; readonly ceiling: bigint }>
@@ -49,18 +48,15 @@ const PLACES: Readonly<
   awaiting_approval: { rank: 2n, ceiling: 2n ** 45n },
   approved: { rank: 2n, ceiling: 2n ** 46n },
   refused: { rank: 2n, ceiling: 2n ** 47n },
-  // Behind `refused`: what a run has begun cannot be refused any more.
+  // Above `refused`: what a run has begun cannot be refused.
   running: { rank: 2n, ceiling: LAST_MS },
-  // Still `running`, with the instant since which it is hidden.
+  // Still `running`, but readers do not see its records.
   hidden: { rank: 3n, ceiling: 2n ** 45n },
   failed: { rank: 3n, ceiling: LAST_MS },
   completed: { rank: 4n, ceiling: LAST_MS },
 };
 
-/**
- * Orders rows by status; for equal statuses the earlier row wins, so that a repetition does not change
- * instants.
- */
+/** The higher status wins; of equal ones the earlier row, so that a repetition changes no instants. */
 export const versionOf = (status: RequestStatus | "hidden", ms: number): string => {
   const { rank, ceiling } = PLACES[status];
   return String((rank << 48n) | (ceiling - BigInt(ms)));
@@ -107,9 +103,8 @@ const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
 });
 
 /**
- * Resolves when ClickHouse has acknowledged the row.
- *
- * @throws ServiceError with the code of the `WarehouseError`; its message contains nothing about the person
+ * Resolves once acknowledged.
+ * @throws ServiceError with the code of the `WarehouseError`, without data of the person
  */
 export async function insertRequest(session: Session, request: DataSubjectRequest): Promise<void> {
   try {

@@ -17,56 +17,46 @@ import {
   UNFINISHED,
 } from "./request-rows.ts";
 
-/** A request without its subject. */
 export type RequestSummary = Pick<
   DataSubjectRequest,
   "requestId" | "type" | "status" | "receivedAt" | "updatedAt"
 >;
 export type RequestPlace = Pick<DataSubjectRequest, "requestId" | "receivedAt">;
 
-/** What one client has of requests. */
 export type RequestUsage = {
-  /** Unfinished requests. */
+  /** Unfinished ones. */
   readonly open: number;
-  /** Addresses and ids in the requests of this day, UTC. */
+  /** Addresses and ids in requests of this day, UTC. */
   readonly namedToday: number;
 };
 
-/**
- * Erasure requests.
- *
- * @throws ServiceError with the codes of `WarehouseError`; messages contain nothing about the person
- */
+/** @throws ServiceError with the codes of `WarehouseError`; messages contain nothing about the person */
 export type RequestStore = {
-  /** null: this client has no such request. */
   find(clientId: string, requestId: string): Promise<DataSubjectRequest | null>;
-  /** Requests of a client, the newest first, from behind `after`. */
+  /** The newest first, from behind `after`. */
   list(clientId: string, after: RequestPlace | null, limit: number): Promise<readonly RequestSummary[]>;
-  /** The request with this id, whose ever it is: for operators. It reads all. */
+  /** Of any client, for operators. It reads all. */
   findAny(requestId: string): Promise<DataSubjectRequest | null>;
   /**
-   * Returns a new request in state `received` once its row is acknowledged, or the unfinished one of the
-   * second before; concurrent calls get one request.
-   * @param admit may throw to refuse a new request
+   * Once acknowledged: a new request, or the unfinished one of the last second, so concurrent calls get one. `admit`
+   * may throw to refuse a new one.
    */
   open(
     clientId: string,
     subject: DataSubject,
     admit?: (usage: RequestUsage) => void,
   ): Promise<DataSubjectRequest>;
-  /**
-   * Advances a request; an earlier status has no effect. `refused` drops the subject. False: no such request.
-   */
+  /** An earlier status has no effect; `refused` drops the subject. False: no such request. */
   setStatus(clientId: string, requestId: string, status: RequestStatus): Promise<boolean>;
   ping(): Promise<void>;
 };
 
-/** Calls for one subject that are no further apart are one: later ones reach what was created in between. */
+/** Calls for one subject within it are one. */
 const SAME_CALL_MS = 1_000;
 
 const NOBODY: DataSubject = { email: null, identifiers: [] };
 
-/** Common prefix of the ids of one client's requests for one subject, keyed: ids appear in URLs and logs. */
+/** Prefix of a client's request ids for one subject; keyed, since ids appear in URLs and logs. */
 const digestOf = (secret: string, clientId: string, subject: DataSubject): string =>
   createHmac("sha256", deriveKey(secret, "request ids"))
     .update(JSON.stringify(["data_subject_request", clientId, "ERASURE", subjectText(subject)]))
@@ -75,10 +65,7 @@ const digestOf = (secret: string, clientId: string, subject: DataSubject): strin
 
 const numberOf = (requestId: string): number => Number(requestId.slice(requestId.indexOf("-") + 1));
 
-/**
- * @param deps.now milliseconds since the epoch
- * @param deps.idSecret gives the key of the digests in ids
- */
+/** `now`: ms since the epoch. `idSecret`: gives the key of the digests in ids. */
 export function createRequestStore(deps: {
   readonly session: Session;
   readonly now: () => number;
@@ -112,7 +99,7 @@ export function createRequestStore(deps: {
   }
 
   const withDigest = (clientId: string, digest: string): Promise<StoredRequest[]> =>
-    // "." follows "-" in ASCII, so this range is exactly the ids that begin with the digest and a dash.
+    // "." follows "-" in ASCII, so the range is the ids that begin with the digest and a dash.
     select("request_id >= {from:String} AND request_id < {to:String}", {
       client: clientId,
       from: `${digest}-`,
@@ -164,7 +151,7 @@ export function createRequestStore(deps: {
           !FINISHED_STATUSES.includes(status) && arrived - Number(ms) < SAME_CALL_MS,
       );
       if (same !== undefined) return toRequest(clientId, same);
-      // Not `arrived`: of two that find nothing the earlier row stays, and it covers what both came for.
+      // Not `arrived`: of two that find nothing the earlier row stays, and must be later than both calls.
       const at = deps.now();
       admit?.(await usageOf(clientId, at));
       const number = Math.max(0, ...rows.map((row) => numberOf(row.request_id) + 1));

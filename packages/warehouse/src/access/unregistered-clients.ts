@@ -1,18 +1,18 @@
 import type { Session } from "../session/session.ts";
 
-/** A client that is not registered, with the records that came within 30 days. */
+/** `records`: within 30 days. */
 export type UnregisteredClient = { readonly clientId: string; readonly records: number };
 
 /** @throws WarehouseError from every method */
 export type UnregisteredClientReader = {
-  /** The clients that are not registered by now, those with most records first. */
+  /** Those with most records first. */
   list(): Promise<UnregisteredClient[]>;
 };
 
 /** @throws WarehouseError from every method */
 export type UnregisteredClientWriter = {
   registered(): Promise<ReadonlySet<string>>;
-  /** @param day YYYY-MM-DD */
+  /** `day`: YYYY-MM-DD. */
   add(day: string, clients: readonly UnregisteredClient[]): Promise<void>;
 };
 

@@ -2,10 +2,10 @@ import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { CLIENT_USER } from "./left-out-sql.ts";
 
-/** A user whose name begins with `client_`, in whatever capitals, with the values of settings that are set for it. */
+/** Its name begins with `client_`, in any case. */
 export type ClientUser = { readonly name: string; readonly settings: Readonly<Record<string, string>> };
 
-/** A line of `system.settings_profile_elements`: of a user or a profile, a value or another profile. */
+/** A line of `system.settings_profile_elements`. */
 export type ProfileElement = {
   readonly user: string | null;
   readonly profile: string | null;
@@ -16,7 +16,7 @@ export type ProfileElement = {
 
 const DEFAULT_PROFILE = "default";
 
-/** What is set for a user by its own settings and by profiles; a later line outweighs an earlier one. */
+/** A later line wins. */
 export const settingsOfUser = (user: string, elements: readonly ProfileElement[]): Record<string, string> => {
   const settings: Record<string, string> = {};
   const follow = (own: readonly ProfileElement[], seen: readonly string[]): void => {
@@ -38,7 +38,7 @@ export const settingsOfUser = (user: string, elements: readonly ProfileElement[]
   return settings;
 };
 
-/** Reads the users of clients; null: the one who asks may not see other users. Settings of roles are not read. */
+/** null: the asking user may not see other users. Settings of roles are not read. */
 export const readClientUsers = async (session: Session): Promise<ClientUser[] | null> => {
   try {
     const users = await session.rows<{ name: string }>(

@@ -1,49 +1,40 @@
 /**
- * The SQL by which views leave out rows under former dates (docs/decisions/0017, 0024) and of erased records
- * (0022). Each part is a set of keys, cheap when empty, since a view covers all clients.
+ * How views leave out rows under former dates (docs/decisions/0017, 0024) and erased records (0022): sets of keys,
+ * cheap when empty, since a view covers all clients.
  */
 import { DATED_KINDS, type DatedKind, ownTableOf, type RecordKind } from "@conversation-export/domain";
 import { NOTED } from "../changes/moved-dates.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 
-/** How views name tables and look values up in them. */
 export type ViewTables = {
-  /** A table by its full name. */
+  /** Full name. */
   readonly table: (name: string) => string;
-  /** `GLOBAL ` where tables are sharded, so that a subquery reads all of them; else empty. */
+  /** Set where tables are sharded, so that a subquery reads all shards. */
   readonly global: "GLOBAL " | "";
   /** Whether the server says who logged in. */
   readonly knowsLogin: boolean;
 };
 
-/** Users with such names see the client whose id stands behind it, and no other. */
+/** Such users see only the client whose id follows. */
 export const CLIENT_USER = "client_";
 
-/** SQL condition for the rows `r` that a user of this name may see. */
+/** Condition for the rows `r` that a user of this name may see. */
 const isFor = (user: string): string =>
   `(NOT startsWith(${user}, '${CLIENT_USER}') OR r.client_id = substring(${user}, ${CLIENT_USER.length + 1}))`;
 
-/** SQL: whether the server says who logged in. */
 export const KNOWS_LOGIN = "(SELECT count() > 0 FROM system.functions WHERE name = 'authenticatedUser')";
 
-/** What a view says to a client where the server does not say who logged in. */
 export const NOT_FOR_CLIENTS =
   "users of clients need a ClickHouse with the function authenticatedUser: update it and run export-ops migrate";
 
-/**
- * SQL condition for rows `r` of the user who logged in, and of the current user, which the native protocol
- * may choose. A server that hides the login rejects clients.
- */
+/** Checks both, since the native protocol may choose the current user. Servers that hide the login reject clients. */
 const isForUser = ({ knowsLogin }: ViewTables): string =>
   knowsLogin
     ? `(authenticatedUser() != '' AND ${isFor("authenticatedUser()")} AND ${isFor("currentUser()")})`
     : `throwIf(startsWith(currentUser(), '${CLIENT_USER}'), '${NOT_FOR_CLIENTS}') = 0`;
 
-/**
- * SELECT of `client_id` and `date_created` of former dates. Reads `moved_dates` after its watermark, or dates
- * added in between would be missed.
- */
+/** Reads `moved_dates` after its watermark, or dates added in between would be missed. */
 const datesOfMoved = (kind: DatedKind, { table, global }: ViewTables): string => `
       SELECT of_client, arrayJoin(dates) FROM (
         SELECT any(client_id) AS of_client, groupUniqArray(date_created) AS dates FROM ${table("record_dates")}
@@ -55,7 +46,7 @@ const datesOfMoved = (kind: DatedKind, { table, global }: ViewTables): string =>
       UNION ALL
       SELECT client_id, date_created FROM ${table("moved_dates")} WHERE kind = '${kind}'`;
 
-/** SELECT of the keys `client_id`, `keys` and date of rows under a date that is not the live one of its key. */
+/** Keys of rows under a date that is not the live one. */
 const stale = (
   from: { readonly kind: DatedKind; readonly table: string; readonly date: string; readonly keys: string },
   tables: ViewTables,
@@ -68,7 +59,6 @@ const stale = (
       GROUP BY client_id, ${from.keys})
     ARRAY JOIN found AS moved WHERE moved != live`;
 
-/** SELECT of `client_id`, the id and `date_created` of the records that are erased. */
 const erasedRecords = (kind: RecordKind, { table, global }: ViewTables): string => {
   const { name: own, id, keyDate } = ownTableOf(kind);
   const erased = `${table("erasure_keys")} WHERE phase = 'erased'`;
@@ -84,7 +74,7 @@ const erasedRecords = (kind: RecordKind, { table, global }: ViewTables): string 
     WHERE found.date_created < asked.before`;
 };
 
-/** SQL condition for the live rows `r` of the table of a kind, which is read with FINAL. */
+/** Condition for live rows `r` of a table that is read with FINAL. */
 export const isLive = (kind: RecordKind, tables: ViewTables): string => {
   const { name: table, id } = ownTableOf(kind);
   const dated = DATED_KINDS.find((one) => one === kind);
@@ -98,15 +88,12 @@ export const isLive = (kind: RecordKind, tables: ViewTables): string => {
     UNION ALL ${erasedRecords(kind, tables)})`;
 };
 
-/**
- * SQL condition for the live rows `r` of `handoffs` FINAL: no references, the latest attempt, no pending
- * deletion, no older form (docs/decisions/0016).
- */
+/** Condition for live rows `r` of `handoffs` FINAL, without references and older forms (docs/decisions/0016). */
 export const isLiveHandoff = (tables: ViewTables): string => {
   const { table, global } = tables;
   const keys = "conversation_id, target, target_kind";
   const date = "conversation_date_created";
-  // Nearly no attempt loses its handoff_id, and entries are only parsed where one did.
+  // Nearly no attempt loses its handoff_id; entries are only parsed where one did.
   const entriesById = `SELECT client_id, conversation_id FROM ${table("handoffs")}
       WHERE target_kind = 'id' AND notEmpty(entry)`;
   const withoutHandoffId = `SELECT client_id, conversation_id, target FROM ${table("handoffs")}

@@ -1,4 +1,3 @@
-/** The columns of the views for analysts, made of the fields of public records. */
 import {
   type DescribedField,
   describedFields,
@@ -11,14 +10,14 @@ import {
 
 export type ViewColumn = {
   readonly name: string;
-  /** Type in ClickHouse, as its table of columns shows it. */
+  /** As ClickHouse's table of columns shows it. */
   readonly type: string;
-  /** Value, of the row `r`. */
+  /** Of the row `r`. */
   readonly sql: string;
   readonly comment: string;
 };
 
-/** Where a value comes from. `name`: of the column, where it differs from that of the field. */
+/** `name`: of the column, if it differs from the field's. */
 type Source = Pick<ViewColumn, "type" | "sql"> & { readonly name?: string };
 type Sources = Readonly<Record<string, Source | undefined>>;
 
@@ -52,17 +51,17 @@ const label = (column: string): Source => ({
   sql: `nullIf(r.${column}, '')`,
 });
 
-/** A text in double quotes, or what stands between two. */
+/** A text in double quotes, or what is between two. */
 const PIECE = String.raw`"(?:[^"\\]|\\.)*"|[^"]+`;
-/** Numbers that may be too large for ClickHouse, which then takes nothing of their document; with what is before. */
+/** Numbers that may be too large: ClickHouse then reads nothing of their document. */
 const LARGE = String.raw`([:,\[])(-?[0-9]{19,}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|-?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{3,})`;
 
-/** SQL for a JSON document that ClickHouse reads: where it would not, large numbers are texts. */
+/** Large numbers become texts where ClickHouse would not read the document. */
 const readable = (json: string): string => `if(isValidJSON(${json}), ${json}, arrayStringConcat(arrayMap(
     piece -> if(startsWith(piece, '"'), piece, replaceRegexpAll(piece, ${sqlText(LARGE)}, '\\\\1"\\\\2"')),
     extractAll(${json}, ${sqlText(PIECE)}))))`;
 
-/** The JSON of a row by the names under which columns read it. */
+/** JSON of a row, by the names that columns use. */
 export type Documents = Readonly<Record<string, string>>;
 const HEAD_AND_TAIL: Documents = {
   head_json: readable("concat(r.head, '[]}')"),
@@ -70,11 +69,10 @@ const HEAD_AND_TAIL: Documents = {
 };
 const RECORD: Documents = { record_json: readable("r.record") };
 
-/** A conversation has two pieces of it. */
+/** A conversation has two. */
 export const documentsOf = (kind: RecordKind): Documents =>
   RECORD_KINDS[kind].texts.length > 1 ? HEAD_AND_TAIL : RECORD;
 
-/** A field of a JSON document. */
 const parsed = (document: string, path: readonly string[], type: FieldType): Source => ({
   type: typeOf(type),
   sql: `JSONExtract(${document}, ${path.map(sqlText).join(", ")}, ${sqlText(typeOf(type))})`,
@@ -113,7 +111,7 @@ const sourceOf = ({ name, type }: OwnColumn<never>): Source | undefined => {
 
 const HANDOFFS = "handoffs";
 
-/** The columns of the view of a kind: its fields, those of an object for itself, then columns that are no fields. */
+/** The fields, those of an object each, then columns that are no fields. */
 export const columnsOfKind = (kind: RecordKind): readonly ViewColumn[] => {
   const { form, public: schema, texts } = RECORD_KINDS[kind];
   const { id } = ownTableOf(kind);
@@ -186,7 +184,7 @@ const count = (name: string, condition: string, comment: string): ViewColumn => 
   comment,
 });
 
-/** Of conversations `r`, grouped by client and day. */
+/** Of conversations `r`, by client and day. */
 export const DAILY_COLUMNS: readonly ViewColumn[] = [
   CLIENT,
   { name: "day", type: "Date", sql: "toDate(r.date_created)", comment: "Day in UTC on which they began" },

@@ -1,6 +1,6 @@
 import { FIXED_SETTINGS } from "./fixed-settings.ts";
 
-/** What one user of the views may use at most, so that others have the rest of the server. `lower`: a query may ask for less. */
+/** For one user of the views, so that others have the rest. `lower`: a query may ask for less. */
 export const VIEW_LIMITS = {
   /** Seconds. */
   max_execution_time: { most: 600, lower: true },
@@ -12,10 +12,10 @@ export const VIEW_LIMITS = {
   max_concurrent_queries_for_user: { most: 20, lower: false },
 } as const satisfies Readonly<Record<string, { readonly most: number; readonly lower: boolean }>>;
 
-/** Without it a view keeps no query from being evaluated on rows that the view leaves out. */
+/** Unless it is off, queries may be evaluated on rows that a view leaves out. */
 export const UNOPTIMIZED = "query_plan_enable_optimizations";
 
-/** A setting of a profile. `value` null: its default, which is empty. `const`: no query changes it; `most`: none raises it. */
+/** `value` null: the default, empty. `const`: no query changes it; `most`: none raises it. */
 type ProfileSetting = {
   readonly name: string;
   readonly value: string | null;
@@ -32,10 +32,9 @@ const limits = (mayLower: boolean): ProfileSetting[] =>
     bound: mayLower && lower ? "most" : "const",
   }));
 
-/** Whose settings a statement or a file makes. */
 export type ViewReader = "analyst" | "client";
 
-/** Tools of an analyst may send settings with a query, but none that shows more or takes more. A client sends none. */
+/** Tools of an analyst may send settings, but none that shows or takes more; a client sends none. */
 export const viewProfile = (reader: ViewReader): readonly ProfileSetting[] =>
   reader === "analyst"
     ? [{ name: "readonly", value: "2", bound: "none" }, ...limits(true), ...fixed()]
@@ -48,7 +47,7 @@ export const viewProfile = (reader: ViewReader): readonly ProfileSetting[] =>
 
 const quoted = (value: string): string => (/^\d+$/.test(value) ? value : `'${value}'`);
 
-/** The settings as SQL, one a line, behind SETTINGS of a profile or a user. */
+/** Goes behind SETTINGS of a profile or a user. */
 export const viewProfileSql = (reader: ViewReader): string =>
   viewProfile(reader)
     .map(({ name, value, bound }) => {
@@ -58,7 +57,7 @@ export const viewProfileSql = (reader: ViewReader): string =>
     })
     .join(",\n");
 
-/** The profile as `users.xml` takes it. */
+/** For `users.xml`. */
 export const viewProfileXml = (reader: ViewReader): string => {
   const settings = viewProfile(reader);
   const values = settings.flatMap(({ name, value }) =>

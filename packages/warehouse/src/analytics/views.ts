@@ -1,7 +1,4 @@
-/**
- * Views for analysts in a database of their own: one row for each live record. They run with the migrator's
- * rights, so readers need none on tables.
- */
+/** Views run with the migrator's rights, so readers need none on tables (docs/decisions/0026). */
 import { KIND_NAMES, ownTableOf } from "@conversation-export/domain";
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 import { isLive, isLiveHandoff, type ViewTables } from "./left-out-sql.ts";
@@ -19,13 +16,13 @@ export type AnalyticsView = {
   readonly name: string;
   readonly comment: string;
   readonly columns: readonly ViewColumn[];
-  /** What names a row, together. */
+  /** Together they name a row. */
   readonly key: readonly string[];
 };
 
 type Definition = AnalyticsView & {
   readonly documents?: Documents;
-  /** SQL from FROM on, of rows `r`. @param view full name of another view */
+  /** From FROM on, of rows `r`. `view`: full name of another view. */
   readonly from: (tables: ViewTables, view: (name: string) => string) => string;
 };
 
@@ -58,17 +55,12 @@ const DEFINITIONS: readonly Definition[] = [
   },
 ];
 
-/** The views in the order in which they are made. */
+/** In order of creation. */
 export const ANALYTICS_VIEWS: readonly AnalyticsView[] = DEFINITIONS;
 
-/** The database of the views that belongs to one of tables. */
 export const analyticsDatabase = (database: string): string => `${database}_analytics`;
 
-/**
- * Statements that create or replace the database and the views; they hold no data.
- * @param database of the tables
- * @param about `knowsLogin`: whether the server has the function `authenticatedUser`
- */
+/** Replaces views, which hold no data. `database`: of the tables. */
 export const analyticsStatements = (
   database: string,
   topology: Topology,

@@ -1,7 +1,6 @@
 /**
- * The SQL of pages of changes. Entries of `changes` name records in the order of storing; an entry is given
- * out with the live version, unless a later stable entry gives that out, or as deleted. All texts are read at
- * once: ClickHouse plans every subquery anew. Parameters as for other lists, and `stableUpTo`.
+ * An entry gives the live version, unless a later stable entry does, or a deletion. All texts are read at once:
+ * ClickHouse plans every subquery anew.
  */
 import {
   DATED_KINDS,
@@ -23,12 +22,12 @@ import {
   RECORD_COLUMN,
 } from "../pages/sql/page-sql.ts";
 
-/** Longer than entries lie behind the instant of upload of their batch. */
+/** Longer than entries lie behind the stamp of their batch. */
 const PLACES = "INTERVAL 1 SECOND";
 
 const entriesOf = (kind: RecordKind): string => `kind = '${kind}' AND ${rangeOf("stored_at", "id")}`;
 
-/** The entries of a kind; a record is one key, however many it has. */
+/** A record is one key, however many entries it has. */
 export const changeRows = (kind: RecordKind): RangedRows => ({
   table: "changes",
   range: entriesOf(kind),
@@ -38,7 +37,6 @@ export const changeRows = (kind: RecordKind): RangedRows => ({
   key: "i",
 });
 
-/** Records with an entry in the range. */
 const changeCandidates = (kind: DatedKind): Candidates => ({
   kind,
   id: "id",
@@ -47,17 +45,16 @@ const changeCandidates = (kind: DatedKind): Candidates => ({
   dates: "true",
 });
 
-/** The same, null: records of the kind have no dates. */
+/** null: records of the kind have no dates. */
 export const changeCandidatesOf = (kind: RecordKind): Candidates | null => {
   const dated = DATED_KINDS.find((one) => one === kind);
   return dated === undefined ? null : changeCandidates(dated);
 };
 
-/** A set of a column of the entries. */
 const ofEntries = (kind: RecordKind, column: string): string =>
   `(SELECT ${column} FROM changes WHERE ${entriesOf(kind)})`;
 
-/** SELECT of columns of the live rows; rows pending deletion are left out until the deletion is published. */
+/** Rows pending deletion are left out until the deletion is published. */
 function liveRows(
   kind: RecordKind,
   columns: string,
@@ -75,13 +72,13 @@ function liveRows(
         SELECT argMax(${date}, (version, uploaded_at)), ${id} FROM ${table} WHERE ${ids} AND (${known}) GROUP BY ${id}) AND ${shown(`${ids} AND (${known})`)}
       ${onceOnly({ id })}`;
   }
-  // The date alone goes first: it spares reading the ids of neighbours.
+  // The date first: it spares reading the ids of neighbours.
   const keys = `${dates} AND cityHash64(${date}, ${id}) IN ${ofEntries(kind, "cityHash64(date_created, id)")}`;
   return `SELECT ${columns} FROM ${table} FINAL PREWHERE ${keys}
     WHERE client_id = {client:String} AND ${shown(`client_id = {client:String} AND ${keys}`)} ${onceOnly({ id })}`;
 }
 
-/** SELECT of the live records with entries: `id`, `u` (instant of upload), `record`. */
+/** Columns `id`, `u` (instant of upload), `record`. */
 function liveRecords(kind: RecordKind, shape: ReadShape): string {
   if (kind !== "conversation") {
     return liveRows(kind, `${ownTableOf(kind).id} AS id, uploaded_at AS u, record`, shape);
@@ -92,23 +89,22 @@ function liveRecords(kind: RecordKind, shape: ReadShape): string {
   return `SELECT r.conversation_id AS id, r.uploaded_at AS u, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;
 }
 
-/** An id as it is in records; ClickHouse itself escapes the other line ends of Unicode. */
+/** As in records; ClickHouse itself escapes the other line ends of Unicode. */
 const ID = String.raw`replaceAll(toJSONString(e.id), '\xC2\x85', '\\u0085')`;
 
-/** A record that is gone, under the name that its id has in records of its kind. */
+/** Names the id as records of the kind do. */
 const deletedOf = (
   kind: RecordKind,
 ): string => `concat('{"${RECORD_KINDS[kind].form.id.name}":', ${ID}, ',"deleted":true,"deleted_at":"',
       formatDateTime(e.gone, '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
 
-/** SELECT of the changes of the range: `d` (instant of storing, or of deletion), `id`, `record`. */
+/** Columns `d` (instant of storing, or of deletion), `id`, `record`. */
 function givenOut(kind: RecordKind, shape: ReadShape): string {
   const entries = `SELECT id, max(stored_at) AS s, maxIf(stored_at, deleted) AS gone FROM changes
       WHERE ${entriesOf(kind)} GROUP BY id`;
   // A version that was uploaded later may not be stable: then no later entry is read yet.
   const stableUpTo = `${micros("stableUpTo")} - ${PLACES}`;
-  // The table of records is named first, so its snapshot is older than that of handoffs. A deleted record
-  // keeps the place of its deletion.
+  // Records first, so that their snapshot is older than that of handoffs. A deletion keeps its place.
   return `SELECT if(empty(r.record), e.gone, e.s) AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
     FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
     WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${stableUpTo})`;
@@ -120,6 +116,6 @@ export const changesOf = (kind: RecordKind, shape: ReadShape): string =>
     `SELECT d, id, record FROM (${givenOut(kind, shape)}) ORDER BY d, id ${FIRST_ROWS}`,
   );
 
-/** SELECT of all changes of the range in order, as `record`. */
+/** In order, as `record`. */
 export const changesInRange = (kind: RecordKind, shape: ReadShape): string =>
   `SELECT record FROM (${givenOut(kind, shape)}) ORDER BY d, id`;

@@ -3,18 +3,15 @@ import type { Session, StatementName } from "../session/session.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 import { fence, fenced, uploadPrefix } from "../write/write-ticket.ts";
 
-/**
- * Takes a ticket and runs `work`, again with another ticket when ClickHouse was away or the ticket is stale.
- */
+/** Repeats `work` with another ticket when ClickHouse was away or the ticket is stale. */
 export type RunUpload = (work: (ticket: WriteTicket) => Promise<void>, signal?: AbortSignal) => Promise<void>;
 
-/** Entries of a batch of deletions are spread over so many instants, µs. */
+/** µs over which the entries of a batch are spread. */
 const SPREAD = 1_000_000;
 
 /**
- * Adds entries to `changes` for records of which rows were deleted, under all their known dates. The deletion
- * must have ended; entries may be added again.
- * @param source SELECT of client_id, kind, id and date_created, the date in the key of the deleted rows
+ * The deletion must have ended; entries may repeat. `source`: SELECT of client_id, kind, id and date_created, that of
+ * the key.
  * @throws WarehouseError
  */
 export const noteDeleted = (

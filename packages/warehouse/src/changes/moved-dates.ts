@@ -1,51 +1,40 @@
-/**
- * The dates of moved records. Readers look up only records at such a date, and those with newer entries of
- * `changes`.
- */
+/** Readers look up only records at dates of moved records, or with newer entries of `changes` (docs/decisions/0024). */
 import { DATED_KINDS, formatTimestampZ, type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
 import type { Session } from "../session/session.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 
-/** Name in the table of watermarks. */
+/** In the table of watermarks. */
 export const NOTED = "changes with dates noted";
 const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${NOTED}'`;
 
-/** Entries of so long a time are looked at in one statement. */
+/** Entries of so long a time per statement. */
 const SLICE: Micros = 60 * MICROS_IN_SECOND;
-/**
- * The last entries are looked at once more: a replica may have lacked some of them, or dates of their
- * records.
- */
+/** Looked at again: a replica may have lacked entries, or dates of their records. */
 const OVERLAP: Micros = 30 * MICROS_IN_SECOND;
-/**
- * So many rows are looked at in one statement while all records are, since a statement that is cut off goes
- * on.
- */
+/** Rows per statement of the first pass, which continues where it was cut off. */
 const NAMES = 1_000_000;
 
 const TIMEOUT_MS = 600_000;
 
 export type MovedDates = {
   /**
-   * Notes the dates of the records with entries before `until` that have several; the first time, of all
-   * records. After an error, what was done is not done again.
-   *
-   * @param until a stable instant, µs
+   * Stores dates of moved records with entries before `until` (stable, µs), the first time of all records; continues
+   * after an error.
    * @throws WarehouseError
    */
   note(until: Micros, signal?: AbortSignal): Promise<void>;
-  /** The instant before which dates are noted, µs; 0: there is none. */
+  /** The instant before which dates are known, µs; 0: none. */
   noted(): Promise<Micros>;
 };
 
-/** The instant before which dates are noted, µs; 0: there is none. */
+/** The instant before which dates are known, µs; 0: none. */
 export const readNoted = async (session: Session, name: "pages.noted" | "moved.noted"): Promise<Micros> => {
   const [row] = await session.rows<{ micros: string }>(name, NOTED_UNTIL);
   return Number(row?.micros ?? 0);
 };
 
-// What an entry of a deletion describes has no rows that are younger.
+// What an entry of a deletion describes has no younger rows.
 const ENTRIES = DATED_KINDS.map(
   (kind) => `SELECT ${recordNameSql("client_id", kind, "id")} FROM changes
       WHERE kind = '${kind}' AND NOT deleted AND stored_at >= ${micros("from")} AND stored_at < ${micros("until")}`,
@@ -61,14 +50,14 @@ const BETWEEN = "record > {after:String} AND record <= {last:String}";
 const LAST_OF_PASS = `SELECT record AS last FROM record_dates WHERE record > {after:String}
   ORDER BY record LIMIT 1 OFFSET {names:UInt32}`;
 
-/** @param deps.session of the user for jobs */
+/** `session`: of the user for jobs. */
 export const createMovedDates = (deps: { readonly session: Session }): MovedDates => {
   const session = deps.session.with({
     timeoutMs: TIMEOUT_MS,
     // In the order of the table, so that no group is held in memory.
     settings: { async_insert: 0, max_threads: 1, optimize_aggregation_in_order: 1 },
   });
-  /** A look at all records: what was stable when it began, and the last name that was looked at. */
+  /** A pass over all records: what was stable at its begin, and the last name looked at. */
   let pass: { readonly until: Micros; readonly after: string } | undefined;
 
   const save = (until: Micros, signal: AbortSignal | undefined): Promise<void> => {
@@ -76,7 +65,7 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     return session.insert("moved.save", { table: "watermarks", rows }, { signal });
   };
 
-  /** @returns what was stable when the look began */
+  /** Returns what was stable when the pass began. */
   const noteAll = async (until: Micros, signal: AbortSignal | undefined): Promise<Micros> => {
     let { after } = (pass ??= { until, after: "" });
     const begun = pass.until;
@@ -99,7 +88,7 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     noted,
     note: async (until, signal) => {
       let reached = await noted();
-      // Another process has ended its look at all records.
+      // Another process has finished its pass over all records.
       if (reached > 0) pass = undefined;
       if (until <= reached) return;
       if (reached === 0) {

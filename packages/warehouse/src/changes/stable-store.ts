@@ -2,11 +2,11 @@ import { formatTimestampZ, LIST_NAMES, type ListName, type Micros } from "@conve
 import type { Watermarks } from "../pages/watermark-store.ts";
 import type { Session } from "../session/session.ts";
 
-/** How far readers of changes may read. µs since the epoch. */
+/** µs since the epoch. */
 export type Stable = {
-  /** Everything that was or will be stored before this instant is readable; 0 while unknown. */
+  /** All that was or will be stored before it is readable; 0: unknown. */
   readonly until: Micros;
-  /** Of each list: every event that reached the bus before this instant was stored before `until`. */
+  /** Per list: events that reached the bus before it were stored before `until`. */
   readonly watermarks: Watermarks;
 };
 
@@ -15,13 +15,13 @@ export type StableReader = { load(): Promise<Stable> };
 
 /** @throws WarehouseError from every method */
 export type StableStore = StableReader & {
-  /** The watermarks of the lists, and ClickHouse's clock when they were read. */
+  /** `at`: ClickHouse's clock when they were read. */
   watermarks(): Promise<{ readonly at: Micros; readonly watermarks: Watermarks }>;
-  /** Instants below the stored ones have no effect. */
+  /** Lower instants than the stored ones have no effect. */
   save(stable: Stable): Promise<void>;
 };
 
-/** Names in the table of watermarks. */
+/** In the table of watermarks. */
 const UNTIL = "changes";
 const nameOf = (list: ListName): string => `changes of ${list}`;
 
@@ -59,7 +59,7 @@ export const createStableReader = (deps: { readonly session: Session }): StableR
   return { load: () => loadWith(session) };
 };
 
-/** @param deps.session of the user for jobs */
+/** `session`: of the user for jobs. */
 export const createStableStore = (deps: { readonly session: Session }): StableStore => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return {

@@ -1,6 +1,5 @@
 /**
- * Typed columns from the public JSON. Numbers and free objects are cut out as text, since ClickHouse's parser
- * rejects integers beyond 64 bits and reprints numbers.
+ * ClickHouse's parser rejects integers beyond 64 bits and reprints numbers: these and free objects are cut out as text.
  */
 import { type Column, type ColumnType, MAX_DEPTH } from "@conversation-export/domain";
 
@@ -26,7 +25,7 @@ const memberTypes = (columns: readonly Column[]): string =>
 const tupleType = (columns: readonly Column[]): string => `Tuple(${memberTypes(columns)})`;
 
 const STRING = String.raw`"(?:[^"\\]|\\.)*"`;
-/** An object with objects in it, down to the depth that records have at most; lists need no count. */
+/** Nested objects down to the depth of records; lists need no count. */
 const objectPattern = (): string => {
   let pattern = "";
   for (let level = 0; level < MAX_DEPTH; level += 1)
@@ -34,11 +33,11 @@ const objectPattern = (): string => {
   return pattern;
 };
 
-/** How the values of a type that is cut out are found at the beginning of a text, and what is made of them. */
+/** How such values are found at the beginning of a text, and converted. */
 const CUT = {
   json: { pattern: `^(?:null|${objectPattern()})`, value: (text: string) => `nullIf(${text}, 'null')` },
   number: { pattern: "^[^,}]*", value: (text: string) => `toFloat64OrNull(${text})` },
-  // Such as 5.0 or 1e2, which are integers too.
+  // 5.0 and 1e2 are integers too.
   integer: { pattern: "^[^,}]*", value: (text: string) => `toInt64(toFloat64OrNull(${text}))` },
 } as const;
 type CutType = keyof typeof CUT;
@@ -47,7 +46,7 @@ const isCut = (type: ColumnType): type is CutType => typeof type === "string" &&
 
 type Cut = { readonly name: string; readonly type: CutType };
 
-/** The fields that are cut out, in the order in which they are in the text. */
+/** In the order of the text. */
 const cutsOf = (columns: readonly Column[]): readonly Cut[] =>
   columns.flatMap(({ name, type }) => {
     if (isCut(type)) return [{ name, type }];
@@ -62,10 +61,7 @@ const cutsOf = (columns: readonly Column[]): readonly Cut[] =>
 const numbered = (name: string, count: number): readonly string[] =>
   Array.from({ length: count }, (_, index) => `${name}_${index}`);
 
-/**
- * Cuts a field out of `rest_<index>` into `value_<index>`, `part_<index>` and the next rest. The first
- * occurrence of its label is the field: strings escape quotes, earlier free objects are gone.
- */
+/** A label's first occurrence is the field: strings escape quotes, earlier free objects are gone. */
 const cutOut = (from: string, { name, type }: Cut, index: number): string => {
   const label = `,"${name}":`;
   const kept = [...numbered("part", index), ...numbered("value", index)]
@@ -79,7 +75,7 @@ const cutOut = (from: string, { name, type }: Cut, index: number): string => {
     FROM (${from})`;
 };
 
-/** SQL for the value of a column; `place`: SQL for the tuple that has what was not cut out. */
+/** `place`: SQL for the tuple of what was not cut out. */
 const valueOf = ({ name, type }: Column, place: string, cuts: readonly Cut[]): string => {
   if (isCut(type)) return CUT[type].value(`value_${cuts.findIndex((cut) => cut.name === name)}`);
   const own = `tupleElement(${place}, '${name}')`;
@@ -88,22 +84,16 @@ const valueOf = ({ name, type }: Column, place: string, cuts: readonly Cut[]): s
   return `CAST(tuple(${members}), ${literal(tupleType(type.members))})`;
 };
 
-/** ClickHouse's name of the error that a text ends in which is no record. */
+/** ClickHouse's error for a text that is no record. */
 export const UNREADABLE = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO";
 
-/** What a deleted record has in addition to its id, which may stand among changes. */
+/** What a deleted record among changes has beside its id. */
 const DELETION: readonly Column[] = [
   { name: "deleted", type: "flag" },
   { name: "deleted_at", type: "instant" },
 ];
 
-/**
- * SELECT of the columns of records, in the order of the records.
- *
- * @param columns the first is the id
- * @param records SELECT of the public JSON as `record`
- * @param withDeletions among the records are deleted ones
- */
+/** Keeps the order of the records. `columns`: the id first. `records`: SELECT of the public JSON as `record`. */
 export const typedColumns = (columns: readonly Column[], records: string, withDeletions: boolean): string => {
   const [id, ...others] = columns;
   if (id === undefined) throw new TypeError("records have an id");

@@ -13,35 +13,33 @@ import { FIRST_SECRET } from "../upkeep/erasure/suppression-store.ts";
 
 export type ServerClock = {
   readonly version: string;
-  /** How far the clock of the server is ahead of this process, ms, correct to within `uncertainMs`. */
+  /** Of the server, before this process, within `uncertainMs`. */
   readonly aheadMs: number;
   readonly uncertainMs: number;
 };
 
 export type Disk = { readonly name: string; readonly freeBytes: number; readonly totalBytes: number };
-/** A mutation that fails again and again. */
 export type StuckMutation = { readonly table: string; readonly id: string; readonly reason: string };
-/** A quota with limits that counts for a user. */
 export type UserQuota = {
   readonly name: string;
-  /** Each `x-clickhouse-quota` of a query has counts of its own. */
+  /** Each `x-clickhouse-quota` has its own counts. */
   readonly byKey: boolean;
-  /** It limits the time of queries. */
+  /** Limits the time of queries. */
   readonly ofTime: boolean;
 };
 /** `isFixed`: no query may change it. */
 export type ChangedSetting = { readonly name: string; readonly value: string; readonly isFixed: boolean };
-/** Servers of the shard with the fewest, and of that with the most. */
+/** Servers of the smallest and of the largest shard. */
 export type ReplicaCounts = { readonly least: number; readonly most: number };
-/** The replicated tables of one server. */
+/** Of one server. */
 export type ReplicaState = {
   readonly server: string;
-  /** Tables that take no rows, since the server has no session with Keeper. */
+  /** Tables that take no rows: the server has no session with Keeper. */
   readonly readOnly: number;
   /** Replicas that answer, of the table with the fewest, and all of them. */
   readonly active: number;
   readonly total: number;
-  /** How far the table furthest behind is behind the other replicas. */
+  /** Of the table furthest behind the other replicas. */
   readonly behindSeconds: number;
 };
 export type CrowdedPartition = {
@@ -50,63 +48,52 @@ export type CrowdedPartition = {
   readonly parts: number;
 };
 
-/**
- * Facts about a server and one of its users, for checking the installation.
- *
- * @throws WarehouseError from every method
- */
+/** @throws WarehouseError from every method */
 export type Inspector = {
   clock(): Promise<ServerClock>;
-  /** Migrations of this software and of the database, in order. Changes nothing. */
+  /** Of this software and of the database, in order. Changes nothing. */
   schema(): Promise<SchemaState[]>;
-  /**
-   * Whether the user has all `privileges`. Both arguments in the syntax of GRANT, without parameters, such as
-   * `SELECT, INSERT` and `system.parts`.
-   */
+  /** In the syntax of GRANT, such as `SELECT, INSERT` and `system.parts`. */
   may(privileges: string, on: string): Promise<boolean>;
-  /** What the user may do, its roles included: lines of `SHOW GRANTS`. */
+  /** Lines of `SHOW GRANTS`, roles included. */
   grants(): Promise<string[]>;
-  /** Values of settings in effect for the user. */
+  /** In effect for the user. */
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
-  /** Of these settings, those to which the user's profile gives another value than ClickHouse does. */
+  /** Those to which the user's profile gives another value than ClickHouse. */
   changedSettings(names: readonly string[]): Promise<ChangedSetting[]>;
-  /** Of these settings, those that a query of the user may change, or that have another value than by default. */
+  /** Those that the user's queries may change, or whose value is not the default. */
   looseSettings(names: readonly string[]): Promise<string[]>;
-  /** Of these settings, those that a query of the user may raise without bound. */
+  /** Those that the user's queries may raise without bound. */
   raisableSettings(names: readonly string[]): Promise<string[]>;
-  /** How many servers the shards of the cluster have; 1 for a single server, 0 for a cluster that it does not know. */
+  /** 1: a single server; 0: a cluster that it does not know. */
   replicas(): Promise<ReplicaCounts>;
-  /** Servers with replicated tables, as each of them sees it; none where nothing replicates. */
+  /** As each server sees it; empty where nothing replicates. */
   replicaStates(): Promise<ReplicaState[]>;
-  /** Quotas with limits that count for the user. */
+  /** With limits, that count for the user. */
   quotas(): Promise<UserQuota[]>;
-  /**
-   * Views for analysts that are missing, have other columns than this version makes, or were made for a server that did
-   * not say who logged in while this one does, or the other way round.
-   */
+  /** Missing, with other columns, or made for a server that differs in `authenticatedUser`. */
   wrongViews(): Promise<string[]>;
-  /** Users of clients; null: the user may not see other users. */
+  /** null: the user may not see other users. */
   clientUsers(): Promise<ClientUser[] | null>;
   disks(): Promise<Disk[]>;
   stuckMutations(): Promise<StuckMutation[]>;
-  /** Hash of the secret that the stored suppressions were hashed with; null: none is stored. */
+  /** Hash of the secret of the stored suppressions, if any. */
   suppressionSecret(): Promise<string | null>;
-  /** Erasure requests that are not finished. */
   openRequests(): Promise<{ readonly count: number; readonly oldestAgeMs: number }>;
-  /** Partitions with more than `parts` active parts, the fullest first. */
+  /** With more than `parts` active parts, the fullest first. */
   crowdedPartitions(parts: number): Promise<CrowdedPartition[]>;
   close(): Promise<void>;
 };
 
 const TIMEOUT_MS = 10_000;
-/** Rows of one answer. */
+/** Of one answer. */
 const MAX_ROWS = 10;
 /** More than any statement of export-api answers with. */
 const COUNTED_ROWS = 50_000;
-/** Shown by quotas that count by the key of a query. */
+/** Shown by quotas that count by key. */
 const QUOTA_KEY = "export-ops-doctor";
 
-/** @param deps.url `http://user:password@host:port/database` of the user to inspect */
+/** `url`: of the user to inspect. */
 export function createInspector(
   deps: WarehouseAccess & {
     readonly topology: Topology;
@@ -114,7 +101,7 @@ export function createInspector(
 ): Inspector {
   const { topology } = deps;
   const own = createSession({ ...deps, maxConnections: 4 });
-  // Without it a profile that caches answers refuses questions about tables of the system.
+  // Without it a profile that caches answers refuses queries of system tables.
   const profiled = createSession({
     ...deps,
     settings: { query_cache_system_table_handling: "ignore" },
@@ -123,7 +110,7 @@ export function createInspector(
   const session = own.with({ timeoutMs: TIMEOUT_MS });
   const { system } = session.names;
 
-  /** Checksums of the migrations that were applied on a server, by name. */
+  /** By name. */
   async function appliedOn(url: string): Promise<ReadonlyMap<string, string>> {
     const { ca, application } = deps;
     const address = topology.shards === undefined ? undefined : new URL(url).origin;
@@ -186,7 +173,7 @@ export function createInspector(
     },
     async changedSettings(names) {
       const asked = profiled.with({ timeoutMs: TIMEOUT_MS });
-      // As raw text, since the profile may also change how rows are written.
+      // As raw text, since the profile may change how rows are written.
       const answer = await asked.stream(
         "inspect.changed_settings",
         `SELECT toJSONString(arraySort(groupArray([name, value, toString(readonly)]))) FROM system.settings

@@ -15,11 +15,11 @@ export type Migration = { readonly name: string; readonly checksum: string; read
 export type MigrationState = { readonly name: string; readonly state: "applied" | "unchanged" };
 
 type Server = Omit<WarehouseAccess, "application"> & {
-  /** Named in errors; undefined with a single server. */
+  /** Named in errors; undefined: a single server. */
   readonly address?: string | undefined;
 };
 
-/** Told of each migration. `shard`: the address of the shard, when there are several. */
+/** `shard`: its address, when there are several. */
 type Watch = {
   readonly onBegun?: (name: string, shard?: string) => void;
   readonly onApplied?: (name: string, shard?: string) => void;
@@ -30,7 +30,7 @@ const FOLDER = new URL("../../migrations/", import.meta.url);
 const APPLY_MS = 3_600_000;
 const NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
 
-/** Migration files, in the order in which they are applied. */
+/** In the order in which they are applied. */
 export async function readMigrations(): Promise<Migration[]> {
   const names = (await readdir(FOLDER)).filter((name) => NAME.test(name)).sort();
   const migrations: Migration[] = [];
@@ -61,10 +61,7 @@ async function ensureDatabase({ url, ca, address }: Server, topology: Topology):
   }
 }
 
-/**
- * SQL for name and checksum of applied migrations. With Keeper only the sending server has the rows; without,
- * every shard.
- */
+/** With Keeper only the sending server has the rows; without, every shard. */
 export const appliedSql = (topology: Topology): string => {
   const noted =
     onCluster(topology) === ""
@@ -81,7 +78,7 @@ async function appliedChecksums(session: Session, topology: Topology): Promise<M
   return new Map(rows.map((row) => [row.name, row.checksum]));
 }
 
-/** Throws where a table has the name of a view, because CREATE OR REPLACE VIEW would drop it. */
+/** CREATE OR REPLACE VIEW would drop a table with the name of a view. */
 async function checkPlaceOfViews(session: Session, database: string): Promise<void> {
   const own = analyticsDatabase(database);
   const views = ANALYTICS_VIEWS.map(({ name }) => `'${name}'`).join(", ");
@@ -99,9 +96,7 @@ async function checkPlaceOfViews(session: Session, database: string): Promise<vo
   );
 }
 
-/**
- * Applies missing migrations to one server or `ON CLUSTER`; returns their names. Views are always made anew.
- */
+/** Returns the names of the applied ones. Views are always made anew. */
 async function migrateServer(
   server: Server,
   topology: Topology,
@@ -160,10 +155,8 @@ async function migrateServer(
 }
 
 /**
- * Applies missing migrations in order, under a lock; statements are idempotent. Without Keeper shards follow
- * each other.
- * @throws ServiceError `migration_changed`, `migration_locked`, `config` for a URL without a database;
- * WarehouseError
+ * In order, under a lock; without Keeper one shard after the other.
+ * @throws ServiceError `migration_changed`, `migration_locked`, `config` for a URL without a database; WarehouseError
  */
 export async function migrate(
   deps: Server & {

@@ -1,27 +1,18 @@
 import { BY_HAND_REFUSED, STAMPED } from "../write/stamped.ts";
 
-/** Servers that hold the tables: one server, or a cluster with local tables behind distributed ones. */
+/** A cluster has local tables behind distributed ones. */
 export type Topology = {
-  /** Name of the cluster in `remote_servers`; null: a single server. */
+  /** Name in `remote_servers`; null: a single server. */
   readonly cluster: string | null;
-  /**
-   * For a cluster without Keeper: one `http://host:port` per shard, each migrated by itself. Absent: `ON
-   * CLUSTER`.
-   */
+  /** Without Keeper: `http://host:port` per shard, each migrated by itself. Absent: `ON CLUSTER`. */
   readonly shards?: readonly string[];
 };
 
-/**
- * The `ON CLUSTER` clause behind the name of a table or database; empty when only the addressed server is
- * meant.
- */
+/** Empty when only the addressed server is meant. */
 export const onCluster = ({ cluster, shards }: Topology): string =>
   cluster === null || shards !== undefined ? "" : `ON CLUSTER '${cluster}'`;
 
-/**
- * Rows inserted by hand are stamped with the present; writers check more in their statements
- * (`write/write-ticket.ts`).
- */
+/** Rows by hand are stamped with the present; writers check more (`write/write-ticket.ts`). */
 const stampedBy = (column: string): string => `CONSTRAINT stamped CHECK NOT throwIf(
     NOT startsWith(getSetting('log_comment'), '${STAMPED}')
       AND (${column} < now64(6) - INTERVAL 1 SECOND OR ${column} > now64(6) + INTERVAL 10 SECOND),
@@ -57,13 +48,9 @@ function renderTag(tag: string, topology: Topology): string {
 }
 
 /**
- * Renders a migration file to statements. A statement ends with `;` at the end of a line. Tags:
- * `{{local T}}` the table that holds the rows, `{{on cluster}}` the clause `ON CLUSTER`,
- * `{{engine E}}` the engine, replicated where there is Keeper,
- * `{{distributed T by EXPRESSION}}` a statement that creates the distributed table, on a cluster only,
- * `{{stamped COLUMN}}` the constraint by which a table refuses rows of a hand that carry another instant than the present,
- * `{{alter T ACTION}}` a change of columns, on a cluster of the distributed table too.
- *
+ * A statement ends with `;` at the end of a line. Tags: `{{local T}}` the table with the rows, `{{on cluster}}` the
+ * clause, `{{engine E}}` replicated with Keeper, `{{distributed T by KEY}}` the distributed table, `{{stamped COLUMN}}`
+ * the constraint for rows by hand, `{{alter T ACTION}}` of the distributed table too.
  * @throws Error for an unknown tag
  */
 export function renderMigration(template: string, topology: Topology): string[] {

@@ -5,21 +5,18 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 import { onCluster, type Topology } from "./migration-template.ts";
 
-/** The right to change the schema, held by one migration at a time. */
 export type SchemaLock = {
-  /** @throws ServiceError `migration_locked` when the lock may belong to another migration by now. */
+  /** @throws ServiceError `migration_locked` when another migration may hold the lock by now */
   assertHeld(): void;
   release(): Promise<void>;
 };
 
-/**
- * A lock expires this long after its last renewal, so that a killed migration does not block the next one.
- */
+/** From the last renewal, so that a killed migration does not block the next one. */
 const LEASE_SECONDS = 30;
 const RENEWAL_MS = 5_000;
 /** A holder stops before others may take the lock. */
 const HELD_MS = 20_000;
-/** How often migrations that begin at the same moment try again. */
+/** Of migrations that begin at the same moment. */
 const ATTEMPTS = 5;
 
 const locked = (holder: string): ServiceError =>
@@ -28,8 +25,8 @@ const locked = (holder: string): ServiceError =>
 type Lock = { readonly table: string; readonly holder: string; readonly expired: boolean };
 
 /**
- * Takes the lock: a table whose comment names the holder, who renews its modification time. A holder that
- * finds another live one gives way, so at most one goes on.
+ * The lock is a table whose comment names the holder, who renews its modification time. A holder that finds another
+ * live one gives way.
  * @throws ServiceError `migration_locked`
  */
 export async function acquireSchemaLock(deps: {
@@ -79,14 +76,14 @@ export async function acquireSchemaLock(deps: {
   let lost = false;
   const renew = async (): Promise<void> => {
     const startedAt = Date.now();
-    // Not ON CLUSTER: those statements wait in line behind the migration's own. One renewed server is enough.
+    // Not ON CLUSTER: it would wait behind the migration's own statements. One renewed server is enough.
     const isRenewed = await session
       .command("migrate.renew_lock", `ALTER TABLE ${table} MODIFY COMMENT '${holder}'`)
       .then(
         () => true,
         () => false,
       );
-    // After the renewal: who took this lock for an expired one before has a lock by now.
+    // After the renewal: whoever took this lock for an expired one has a lock by now.
     const locks = await readLocks(deps);
     lost =
       !locks.some((lock) => lock.table === table) ||
@@ -121,7 +118,7 @@ export async function acquireSchemaLock(deps: {
   };
 }
 
-/** Reads all locks. Of one that several servers have, the latest renewal counts, each by the clock of its server. */
+/** On several servers the latest renewal counts, each by its own clock. */
 async function readLocks({
   session,
   database,
@@ -138,8 +135,7 @@ async function readLocks({
   return locks.map(({ table, holder, age }) => ({
     table,
     holder: holder === "" ? "holder unknown" : holder,
-    // The holder's own lease, which another version may have made longer. Renewed far in the future: by a clock that
-    // was set back since.
+    // By the holder's own lease, which another version may have made longer. Far in the future: its clock was set back.
     expired: Math.abs(Number(age)) >= Number(/lease (\d+) s/.exec(holder)?.[1] ?? LEASE_SECONDS),
   }));
 }

@@ -2,17 +2,13 @@ import type { Session } from "../session/session.ts";
 import { appliedSql, type Migration, readMigrations } from "./migrate.ts";
 import type { Topology } from "./migration-template.ts";
 
-/** `changed`: its file differs from the applied one. `later`: applied by a newer version of this software. */
+/** `changed`: the file differs from the applied one. `later`: applied by a newer version. */
 export type SchemaState = {
   readonly name: string;
   readonly state: "applied" | "pending" | "changed" | "later";
 };
 
-/**
- * Migrations of this software and of the database, in order.
- *
- * @param ofServers checksums of what was applied on each server, by name
- */
+/** In order. `ofServers`: applied checksums of each server, by name. */
 export const statesOfMigrations = (
   files: readonly Pick<Migration, "name" | "checksum">[],
   ofServers: readonly ReadonlyMap<string, string>[],
@@ -29,11 +25,10 @@ export const statesOfMigrations = (
 
 /** @throws WarehouseError from every method */
 export type VersionReader = {
-  /** The version of the server, and the migrations of this software and of that server's database. */
   load(): Promise<{ readonly server: string; readonly migrations: readonly SchemaState[] }>;
 };
 
-/** Reads by the given session alone, so of several shards the one that its address names. */
+/** Of several shards only the session's. */
 export const createVersionReader = (deps: {
   readonly session: Session;
   readonly topology: Topology;

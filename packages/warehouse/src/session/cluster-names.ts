@@ -1,19 +1,15 @@
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 
-/** Names in statements for tables of a single server or of a cluster. */
 export type ClusterNames = {
   /** null: a single server. */
   readonly cluster: string | null;
-  /** The table that holds the rows; on a cluster the one behind the distributed table. */
+  /** The table with the rows; on a cluster behind the distributed one. */
   local(table: string): string;
-  /**
-   * `ON CLUSTER` clause; empty on a single server and without Keeper, where each shard gets the statement
-   * itself.
-   */
+  /** Empty on a single server and without Keeper, where each shard gets the statement. */
   readonly on: string;
-  /** `local` and `on` together: the table that a statement changes, and on which servers. */
+  /** `local` and `on`: the table that a statement changes. */
   target(table: string): string;
-  /** A system table; on a cluster that of all replicas. */
+  /** On a cluster that of all replicas. */
   system(table: string): string;
 };
 

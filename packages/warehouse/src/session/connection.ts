@@ -3,43 +3,37 @@ import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@c
 import { pinned } from "./pinned-settings.ts";
 import { isAwayError, toWarehouseError } from "./warehouse-error.ts";
 
-/** Address of ClickHouse, the user and the name of the application. */
 export type WarehouseAccess = {
   /** `http://user:password@host:port/database`, or `https:` */
   readonly url: string;
-  /** For `https:`: trusted certificate authorities as PEM; default: those of Node. */
+  /** Trusted authorities as PEM; default: those of Node. */
   readonly ca?: string | undefined;
   /** Shown in ClickHouse's query log. */
   readonly application: string;
-  /** Sent with every statement; default: those that statements rely on. */
+  /** For every statement; default: those that statements rely on. */
   readonly settings?: ClickHouseSettings | undefined;
 };
 
 type ConnectionOptions = WarehouseAccess & {
   readonly maxOpenConnections: number;
   readonly requestTimeoutMs: number;
-  /** false: each request has a connection of its own. */
+  /** False: each request has its own connection. */
   readonly keepAlive?: boolean;
 };
 
 const EVERYWHERE: ClickHouseSettings = {
   ...pinned,
   date_time_input_format: "best_effort",
-  // An error within an answer of JSON must not look like a row, as it does by default before 25.11.
+  // An error within JSON must not look like a row, as by default before 25.11.
   http_write_exception_in_output_format: 0,
-  // On a cluster an INSERT waits for its shards, subqueries read all shards, and a missing shard fails the
-  // query.
+  // An INSERT waits for its shards, subqueries read all shards, and a missing shard fails the query.
   distributed_foreground_insert: 1,
   parallel_distributed_insert_select: "0",
   distributed_product_mode: "global",
   skip_unavailable_shards: 0,
 };
 
-/**
- * Opens a pool of HTTP connections to ClickHouse.
- *
- * @throws TypeError when the URL is invalid
- */
+/** @throws TypeError when the URL is invalid */
 export function connect(options: ConnectionOptions): ClickHouseClient {
   const url = new URL(options.url);
   const { maxOpenConnections, requestTimeoutMs, keepAlive = true } = options;
@@ -50,8 +44,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     password: decodeURIComponent(url.password),
     ...(database === "" ? {} : { database }),
     application: options.application,
-    // Not by the option `tls`: with it the client puts the raw password into a header, which allows few
-    // characters.
+    // Not by `tls`: the client would put the raw password into a header, which allows few characters.
     ...(options.ca !== undefined &&
       url.protocol === "https:" && {
         http_agent: new Agent({ keepAlive, maxSockets: maxOpenConnections, ca: options.ca }),
@@ -66,10 +59,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
   });
 }
 
-/**
- * Resolves when a server answers, even with an error; fails faster than statements do.
- * @throws WarehouseError (`isAwayError`) after `timeoutMs`
- */
+/** Resolves when a server answers, even with an error. @throws WarehouseError (`isAwayError`) after `timeoutMs` */
 export async function awaitAnswer(deps: WarehouseAccess & { readonly timeoutMs: number }): Promise<void> {
   const client = connect({ ...deps, maxOpenConnections: 1, requestTimeoutMs: deps.timeoutMs });
   try {

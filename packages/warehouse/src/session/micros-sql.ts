@@ -1,2 +1,2 @@
-/** SQL for a parameter in µs as a DateTime64(6). */
+/** A parameter in µs as DateTime64(6). */
 export const micros = (parameter: string): string => `fromUnixTimestamp64Micro({${parameter}:Int64}, 'UTC')`;

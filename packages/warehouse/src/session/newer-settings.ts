@@ -1,9 +1,6 @@
 import { ClickHouseError, type ClickHouseSettings } from "@clickhouse/client";
 
-/**
- * Settings of a newer ClickHouse than the oldest that is supported, which behaves as with the values that are
- * sent.
- */
+/** The oldest supported ClickHouse does not know them, and behaves as with the values that are sent. */
 const NEWER = [
   // Since 26.4.
   "query_plan_optimize_lazy_final",
@@ -11,18 +8,17 @@ const NEWER = [
   "max_bytes_ratio_before_external_join",
 ] as const;
 
-/** A server may have been updated in the meantime, so it is asked again. */
+/** Then the server may have been updated. */
 const LEFT_OUT_MS = 60_000;
 
-/** What one server has lately said about newer settings. */
 export type NewerSettings = {
   /** Leaves out what the server does not know. */
   known(settings: ClickHouseSettings): ClickHouseSettings;
-  /** Notes the setting that an error is about. true: sent again, the statement goes without it. */
+  /** Notes a setting that the server does not know. True: send the statement again, without it. */
   isRefused(error: unknown, sent: ClickHouseSettings): boolean;
 };
 
-/** @param now ms of a clock that never goes back */
+/** `now`: ms of a clock that never goes back. */
 export const createNewerSettings = (now: () => number = () => performance.now()): NewerSettings => {
   const leftOutUntil = new Map<string, number>();
   return {

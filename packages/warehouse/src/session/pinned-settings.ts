@@ -1,8 +1,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 
 /**
- * Settings that change what a statement answers, or what it writes, without an error, with the defaults of
- * ClickHouse. They are sent with every statement, since the profile of a user may have others.
+ * They change answers or writes without an error; sent always, since a user's profile may differ from these defaults.
  */
 export const PINNED_SETTINGS = {
   // Rows are left out.

@@ -1,16 +1,13 @@
 import type { Topology } from "../schema/migration-template.ts";
 
-/**
- * URL of every shard, with user, password and database taken from `url`. Without a list of shards, `url`
- * alone: that server forwards statements to all others.
- */
+/** User, password and database are those of `url`. Without shards only `url`: that server forwards to all. */
 export const serverUrls = (url: string, { shards }: Topology): readonly string[] =>
   shards?.map((shard) => {
     const server = new URL(url);
     const { protocol, host } = new URL(shard);
     server.protocol = protocol;
     server.host = host;
-    // Without a port in the address, the default port of its protocol applies, not the port of `url`.
+    // Otherwise the port of `url` would stay.
     if (new URL(shard).port === "") server.port = "";
     return server.href;
   }) ?? [url];

@@ -17,79 +17,74 @@ import {
 } from "./statement-spans.ts";
 import { isReset, timedOut, toWarehouseError } from "./warehouse-error.ts";
 
-/**
- * Constant name of a statement, such as `windows.list`; appears in ClickHouse's `log_comment` and in spans.
- */
+/** A constant, such as `windows.list`; in ClickHouse's `log_comment` and in spans. */
 export type StatementName = `${string}.${string}`;
 
 export type StatementDefaults = {
-  /** Override the settings of the session. */
+  /** Override those of the session. */
   readonly settings?: ClickHouseSettings;
   /**
-   * Until the answer is complete, including the wait for a connection; for `chunks` and `stream` until it
-   * begins, then for each pause.
+   * Until the answer is complete, waiting for a connection included; of `chunks` and `stream` until it begins, then per
+   * pause.
    */
   readonly timeoutMs?: number;
 };
 
 export type StatementOptions = StatementDefaults & {
-  /** Values of `{name:Type}` in the statement. */
+  /** Values of `{name:Type}`. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
-  /** Begin of the id of the query. */
+  /** Begin of the query's id. */
   readonly queryPrefix?: string;
-  /** Whose share of a keyed quota the statement uses up; default: that of the user. */
+  /** Whose share of a keyed quota is used up; default: the user's. */
   readonly quotaKey?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 };
 
 /**
- * Sends statements of one user through one pool. Methods throw the signal's reason when aborted. A SELECT
- * whose connection breaks early is repeated once.
+ * Methods throw the signal's reason when aborted. A SELECT whose connection breaks early is repeated once.
  * @throws WarehouseError on every other error
  */
 export type Session = {
-  /** Names of tables in statements, on a single server or a cluster. */
   readonly names: ClusterNames;
   rows<Row>(name: StatementName, query: string, options?: StatementOptions): Promise<Row[]>;
-  /** Rows as arrays of their columns, as they arrive. */
+  /** Rows as arrays of their columns. */
   chunks<Row>(name: StatementName, query: string, options?: StatementOptions): AsyncGenerator<Row[]>;
-  /** Streams the raw answer; `query` names its format. The stream must be read to its end or destroyed. */
+  /** `query` names the format. The stream must be read to its end or destroyed. */
   stream(name: StatementName, query: string, options?: StatementOptions): Promise<Readable>;
   command(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
-  /** Runs an idempotent statement on each shard without Keeper, else once; then throws the first error. */
+  /** Idempotent statements, on each shard without Keeper, else once; throws the first error at the end. */
   commandEverywhere(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
-  /** Inserts rows as JSON. */
+  /** As JSON. */
   insert(
     name: StatementName,
     into: { readonly table: string; readonly rows: readonly object[] },
     options?: StatementOptions,
   ): Promise<void>;
-  /** Sends an INSERT with its rows as bytes in the format that `query` names. */
+  /** `query` names the format of `body`. */
   upload(name: StatementName, query: string, body: Buffer, options?: StatementOptions): Promise<void>;
-  /** Checks that the server answers and knows the user. */
+  /** The server answers and knows the user. */
   ping(): Promise<void>;
-  /** A session with other default settings and timeout on the same pool. */
+  /** On the same pool. */
   with(defaults: StatementDefaults): Session;
 };
 
 export type OpenSession = Session & { close(): Promise<void> };
 
-/** Closes connections on which nothing moves; no statement's own timeout is longer. */
+/** No statement's own timeout is longer. */
 const CLIENT_TIMEOUT_MS = 3_600_000;
 const DEFAULT_TIMEOUT_MS = 120_000;
 const DEFAULT_CONNECTIONS = 16;
 
 type Server = {
   readonly client: ClickHouseClient;
-  /** Without connections that are kept: for what one of `client` has lost. */
+  /** Without kept connections, to repeat what one of `client` has lost. */
   readonly fresh: ClickHouseClient;
   readonly spans: StatementSpans;
   readonly newerSettings: NewerSettings;
-  /** Named in errors; undefined with a single server. */
+  /** Named in errors; undefined: a single server. */
   readonly address: string | undefined;
 };
 
-/** Arguments of the client in addition to the statement. */
 type Sent = {
   readonly query_id?: string;
   readonly http_headers?: Record<string, string>;
@@ -109,7 +104,6 @@ const openServer = (access: WarehouseAccess, maxConnections: number, address?: s
   };
 };
 
-/** Runs `send` with a signal that combines the caller's signal and the timeout, and converts its errors. */
 const inTime = async <T>(
   server: Server,
   { signal, timeoutMs = DEFAULT_TIMEOUT_MS }: StatementOptions,
@@ -125,7 +119,7 @@ const inTime = async <T>(
     // The client stops watching its signal when the answer begins.
     return await unlessAborted(send(cancel.signal), cancel.signal);
   } catch (error) {
-    // The error of the client does not say why it was aborted.
+    // The client's error does not say why it was aborted.
     cancel.signal.throwIfAborted();
     throw toWarehouseError(error, server.address);
   } finally {
@@ -137,7 +131,7 @@ const inTime = async <T>(
 /** A connection that was closed while it was kept fails at once. */
 const RESET_WITHIN_MS = 5_000;
 
-/** Frees the connection of an answer that nobody waits for any longer. */
+/** Frees the connection of an answer that nobody awaits. */
 const closeOnAbort = (signal: AbortSignal, close: () => void): void => {
   if (signal.aborted) close();
   else signal.addEventListener("abort", close, { once: true });
@@ -153,7 +147,7 @@ const run = <T>(
   inTime(server, options, (signal) => {
     const attempt = (client: ClickHouseClient): Promise<T> => {
       const queryId = `${options.queryPrefix ?? ""}${randomUUID()}`;
-      // A write ticket replaces the name: constraints of the tables read it from `log_comment`.
+      // A write ticket replaces the name: constraints read it from `log_comment`.
       const settings = server.newerSettings.known({ log_comment: name, ...options.settings });
       const answer = server.spans.around({ name, queryId }, summarise, (extra) =>
         send(client, {
@@ -177,7 +171,7 @@ const run = <T>(
     };
     const startedAt = performance.now();
     return attempt(server.client).catch((error: unknown) => {
-      // The server, or what lies between, may have closed a connection that was kept. Later the query may still run.
+      // A kept connection may have been closed. Later the query may still run.
       const isWorthAnother =
         isReset(error) &&
         performance.now() - startedAt < RESET_WITHIN_MS &&
@@ -314,12 +308,8 @@ const viewOf = (
 };
 
 /**
- * Opens the pool of connections of one user; a process needs one for each of its users.
- *
- * @param deps.url `http://user:password@host:port/database`
- * @param deps.maxConnections limit of concurrent statements; others wait, and the wait counts for their
- * timeout
- * @param deps.address named in errors; absent with a single server
+ * One pool for one user. `maxConnections`: more statements wait, within their timeout. `address`: named in errors, when
+ * there are several servers.
  * @throws TypeError when the URL is invalid
  */
 export const createSession = (

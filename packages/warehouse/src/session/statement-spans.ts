@@ -1,17 +1,14 @@
 import { Readable } from "node:stream";
 import { activeSpan, failSpan, type Span, startSpan, traceHeaders } from "@conversation-export/runtime";
 
-/** Passes the trace of a statement on to ClickHouse. */
+/** Passes the trace on to ClickHouse. */
 export type SpanExtra = { readonly http_headers?: Record<string, string> };
 
-/** What a statement does, and the first table that it names. */
+/** `table`: the first that is named. */
 export type StatementSummary = { readonly operation: string; readonly table: string | undefined };
 
 export type StatementSpans = {
-  /**
-   * Records a span for a statement that is sent within a recorded span, and passes the trace on to
-   * ClickHouse, which adds its own spans. If the answer is a stream, the span ends with it.
-   */
+  /** Only within a recorded span. ClickHouse adds its own spans. The span of a stream ends with it. */
   around<T>(
     statement: { readonly name: string; readonly queryId: string },
     summarise: () => StatementSummary,
@@ -22,7 +19,7 @@ export type StatementSpans = {
 const TARGET = /\b(?:INTO|FROM|UPDATE|TABLE)\s+(?!\()([A-Za-z_]\w*)/i;
 const COUNTS = ["read_rows", "read_bytes", "written_rows", "written_bytes"] as const;
 
-/** Operation and first table of a statement. Nothing else of its text may appear in spans. */
+/** Nothing else of a statement's text may appear in spans. */
 export const summaryOf = (statement: string): StatementSummary => {
   const first = /[A-Za-z]+/.exec(statement)?.[0].toUpperCase() ?? "STATEMENT";
   return { operation: first === "WITH" ? "SELECT" : first, table: TARGET.exec(statement)?.[1] };
@@ -46,10 +43,7 @@ const endWith = (stream: Readable, span: Span): void => {
   else stream.once("close", end);
 };
 
-/**
- * Spans for statements. The client's own `tracer` sends no `traceparent`, splits queries and copies error
- * messages, which may hold data.
- */
+/** The client's own `tracer` sends no `traceparent`, splits queries and copies error messages, which may hold data. */
 export const createStatementSpans = (url: string): StatementSpans => {
   const server = new URL(url);
   const database = decodeURIComponent(server.pathname.slice(1));

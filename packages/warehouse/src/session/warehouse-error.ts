@@ -6,16 +6,11 @@ export type WarehouseErrorCode =
   | "warehouse_refused_data"
   | "warehouse_query_failed";
 
-/**
- * An error of ClickHouse or of the connection to it. `warehouse_refused_data`: the rows themselves are at
- * fault.
- */
+/** `warehouse_refused_data`: the rows themselves are at fault. */
 export class WarehouseError extends ServiceError {
-  /**
-   * Name of the error: ClickHouse's, such as MEMORY_LIMIT_EXCEEDED, or the socket's, such as ECONNREFUSED.
-   */
+  /** ClickHouse's, such as MEMORY_LIMIT_EXCEEDED, or the socket's, such as ECONNREFUSED. */
   readonly causeName: string;
-  /** Address of the server that failed; undefined with a single server. */
+  /** Address; undefined: a single server. */
   readonly server: string | undefined;
 
   constructor(
@@ -32,13 +27,13 @@ export class WarehouseError extends ServiceError {
   }
 }
 
-// ClickHouse reports these for truncated rows, and also when its own connection to a shard breaks.
+// For truncated rows, but also when ClickHouse's own connection to a shard breaks.
 const ENDS_TOO_EARLY: readonly string[] = ["ATTEMPT_TO_READ_AFTER_EOF", "CANNOT_READ_ALL_DATA"];
 
-/** true: the data ended too early. On a cluster the cause may be a shard instead of the rows. */
+/** On a cluster a shard may be the cause. */
 export const endsTooEarly = (error: WarehouseError): boolean => ENDS_TOO_EARLY.includes(error.causeName);
 
-// Errors caused by the rows of an INSERT. All others may pass with time, or after an operator has stepped in.
+// By the rows of an INSERT. All others may pass with time, or after an operator has stepped in.
 const DATA_ERRORS: ReadonlySet<string> = new Set([
   "VIOLATED_CONSTRAINT",
   ...ENDS_TOO_EARLY,
@@ -55,7 +50,7 @@ const DATA_ERRORS: ReadonlySet<string> = new Set([
   "UNKNOWN_ELEMENT_OF_ENUM",
 ]);
 
-// Errors caused by the query itself: a retry fails in the same way.
+// A retry fails in the same way.
 const QUERY_BUGS: ReadonlySet<string> = new Set([
   "SYNTAX_ERROR",
   "UNKNOWN_IDENTIFIER",
@@ -68,10 +63,10 @@ const QUERY_BUGS: ReadonlySet<string> = new Set([
   "UNKNOWN_SETTING",
 ]);
 
-// Errors that only an operator can fix. They stay retryable, because ingest waits until they are fixed.
+// Only an operator can fix them. Retryable, since ingest waits for that.
 const SETUP_ERRORS: ReadonlySet<string> = new Set(["ACCESS_DENIED", "UNKNOWN_TABLE", "UNKNOWN_DATABASE"]);
 
-// Limits of a user, a profile or the server: the same work meets them again.
+// Of a user, a profile or the server: the same work meets them again.
 const LIMIT_ERRORS: ReadonlySet<string> = new Set([
   "MEMORY_LIMIT_EXCEEDED",
   "TIMEOUT_EXCEEDED",
@@ -82,7 +77,7 @@ const LIMIT_ERRORS: ReadonlySet<string> = new Set([
   "SET_SIZE_LIMIT_EXCEEDED",
 ]);
 
-// Errors of the socket or the HTTP client when no answer arrives.
+// Of the socket or the HTTP client.
 const AWAY_ERRORS: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -95,26 +90,24 @@ const AWAY_ERRORS: ReadonlySet<string> = new Set([
   "TimeoutError",
 ]);
 
-/** The error for a statement that was not answered within its timeout. */
 export const timedOut = (server?: string): WarehouseError =>
   new WarehouseError("warehouse_unavailable", "TimeoutError", true, undefined, server);
 
-/** The error for an answer that is not what its statement gives. */
 export const unexpectedAnswer = (): WarehouseError =>
   new WarehouseError("warehouse_unavailable", "UNEXPECTED_ANSWER", true, undefined);
 
-/** true: no server answers at the address, or not in time. */
+/** No server answers, or not in time. */
 export const isAwayError = (error: unknown): boolean =>
   error instanceof WarehouseError && AWAY_ERRORS.has(error.causeName);
 
-/** true: the connection was closed before or within the answer. */
+/** The connection was closed before or within the answer. */
 export const isReset = (error: unknown): boolean => ["ECONNRESET", "EPIPE"].includes(causeNameOf(error));
 
-/** true: a grant, a table or the database is missing. */
+/** A grant, a table or the database is missing. */
 export const isSetupError = (error: unknown): error is WarehouseError =>
   error instanceof WarehouseError && SETUP_ERRORS.has(error.causeName);
 
-/** true: the statement needs more memory or time than ClickHouse allows. */
+/** More memory or time than ClickHouse allows. */
 export const isLimitError = (error: unknown): error is WarehouseError =>
   error instanceof WarehouseError && LIMIT_ERRORS.has(error.causeName);
 
@@ -124,7 +117,7 @@ function causeNameOf(error: unknown): string {
     return error.code;
   }
   if (!(error instanceof Error)) return "unknown";
-  // The client marks a timed-out request by this message alone; the error has no code.
+  // The client marks a timed-out request only by this message.
   return error.message === "Timeout error." ? "TimeoutError" : error.name;
 }
 
@@ -132,11 +125,7 @@ function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
 }
 
-/**
- * Converts any error of a statement to a `WarehouseError`, by its type or code and not by its message. The
- * one exception is a timed-out request (`TimeoutError`). `server`: address of the server, undefined with a
- * single server.
- */
+/** By type or code, not by message, except for a timed-out request. */
 export function toWarehouseError(error: unknown, server?: string): WarehouseError {
   if (error instanceof WarehouseError) return error;
   const name = causeNameOf(error);

@@ -10,7 +10,6 @@ export const UPDATE_COLUMNS: readonly string[] = [
   "uploaded_at",
 ];
 
-/** Writes an entry of the update index. */
 export const encodeUpdate = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
   row.string(record.clientId);

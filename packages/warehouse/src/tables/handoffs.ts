@@ -16,10 +16,7 @@ export const HANDOFF_COLUMNS: readonly string[] = [
   "entry",
 ];
 
-/**
- * Writes a row for each handoff. Its version is the attempt's date (upper bits) with the version of the
- * export.
- */
+/** Version: the attempt's date (upper bits), then the export's version. */
 export const encodeHandoffs = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
   for (const entry of record.handoffs) {

@@ -10,7 +10,7 @@ import { createTableBuffer, type TableBuffer } from "./table-buffer.ts";
 
 type HeaderValue = Buffer | string | null;
 
-/** An event as received. `timestamp`: that of the bus, ms. `offset`: for an event of a file, its line. */
+/** `timestamp`: of the bus, ms. `offset`: of a file, the line. */
 export type LandingEvent = {
   readonly topic: string;
   readonly partition: number;
@@ -55,7 +55,7 @@ const writeBytes = (row: RowBinary, value: HeaderValue): void => {
   else row.stringOfBytes(value ?? NOTHING);
 };
 
-/** Leaves headers without a value out: decoding treats them as absent. */
+/** Headers without a value are left out: decoding treats them as absent. */
 const writeHeaders = (row: RowBinary, headers: LandingEvent["headers"]): void => {
   let count = 0;
   for (const name in headers) {
@@ -74,7 +74,7 @@ const writeHeaders = (row: RowBinary, headers: LandingEvent["headers"]): void =>
   }
 };
 
-/** Converts stored headers back to headers by name; several of one name become an array. */
+/** Several of one name become an array. */
 export const headersOfLanding = (
   rows: readonly (readonly [name: string, value: string])[],
 ): Record<string, string | string[]> => {
@@ -88,7 +88,7 @@ export const headersOfLanding = (
   return Object.fromEntries(headers);
 };
 
-/** @param days shortest time that a row is kept after its upload */
+/** `days`: rows are kept at least so long. */
 export const createLandingRows = (days: number, initialBytes: number): LandingRows => {
   const table = createTableBuffer("landing", COLUMNS, initialBytes);
   const { row } = table;
@@ -111,7 +111,7 @@ export const createLandingRows = (days: number, initialBytes: number): LandingRo
       writeHeaders(row, event.headers);
       // ClickHouse reads the payload as JSON.
       row.stringOfBytes(withoutSchemaPrefix(event.value ?? NOTHING));
-      // The producer's clock sets this time, so it may be out of range.
+      // The producer's clock sets it, so it may be out of range.
       row.uint64(Math.min(Math.max(0, event.timestamp), END_OF_TIME_MS));
       table.uploadedAt();
       expiryPlaces.push(row.length);

@@ -18,7 +18,6 @@ const statements = (await readMigrations()).flatMap(({ template }) =>
   renderMigration(template, { cluster: null }),
 );
 
-/** The columns of the statement that creates a table, in order, with their types. */
 const createdColumns = (table: string): readonly (readonly [name: string, type: string])[] => {
   const create = statements.find((one) => one.includes(`CREATE TABLE IF NOT EXISTS ${table} `)) ?? "";
   return [...create.matchAll(/^ {2}([a-z_]+) ([A-Z]\w+(?:\([^\n]*?\))?)(?=,| COMMENT| CODEC|\n)/gm)].map(

@@ -28,7 +28,6 @@ const writeValue = (row: RowBinary, type: OwnColumn<never>["type"], value: Colum
   }
 };
 
-/** How the row that makes a version of a record readable is written to the own table of its kind. */
 export const ownEncoding = (kind: RecordKind): Encoding => {
   const { form, texts } = RECORD_KINDS[kind];
   const { id, keyDate } = ownTableOf(kind);

@@ -1,24 +1,16 @@
 import { byEventType, type DatedKind, type ExportRecord, RECORD_KINDS } from "@conversation-export/domain";
 import type { TableBuffer } from "./table-buffer.ts";
 
-/** The table of the dates under which each record has rows. */
 export const RECORD_DATES = "record_dates";
 
 export const RECORD_DATE_COLUMNS: readonly string[] = ["client_id", "record", "date_created"];
 
 const CODE_OF = byEventType((kind) => RECORD_KINDS[kind].code);
 
-/**
- * SQL for the name of a record in the table. Names of one client and kind stand together, in the order of
- * their ids. The length keeps a client's id from running into a record's.
- *
- * @param client SQL of the client id
- * @param id SQL of the record's id
- */
+/** Sorts by client, kind and id; the length keeps a client's id from running into a record's. `client`, `id`: SQL. */
 export const recordNameSql = (client: string, kind: DatedKind, id: string): string =>
   `concat(toString(length(${client})), '/', ${client}, '/${RECORD_KINDS[kind].code}/', ${id})`;
 
-/** Writes the date of a record of a kind with a date in its key. */
 export const encodeRecordDate = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
   const { clientId } = record;

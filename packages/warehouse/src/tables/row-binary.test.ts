@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RowBinary } from "./row-binary.ts";
 
-/** Reads ClickHouse's RowBinary format, independently of the writer. */
+/** Independent of the writer. */
 function createDecoder(bytes: Buffer) {
   let at = 0;
   const varUint = (): number => {

@@ -1,11 +1,11 @@
-/** Bytes of a length below 2^28. */
+/** For a length below 2^28. */
 const bytesOf = (length: number): number =>
   length < 0x80 ? 1 : length < 0x4000 ? 2 : length < 0x20_0000 ? 3 : 4;
 const MAX_BYTES = 4;
 
 const BLANK = 0x20;
 
-/** Writes the rows of an INSERT in ClickHouse's RowBinary format into a growing buffer. */
+/** Rows in ClickHouse's RowBinary format. */
 export class RowBinary {
   #bytes: Buffer;
   #view: DataView;
@@ -21,7 +21,7 @@ export class RowBinary {
     return this.#bytes.length;
   }
 
-  /** Empties the buffer and keeps its memory. */
+  /** Keeps the memory. */
   clear(): void {
     this.#length = 0;
   }
@@ -58,14 +58,14 @@ export class RowBinary {
     this.#view.setFloat64(at, value, true);
   }
 
-  /** An unsigned whole number up to 2^53 - 1 in 8 bytes. */
+  /** Up to 2^53 - 1. */
   uint64(value: number): void {
     const at = this.#reserve(8);
     this.#view.setUint32(at, value % 0x1_0000_0000, true);
     this.#view.setUint32(at + 4, Math.floor(value / 0x1_0000_0000), true);
   }
 
-  /** `partition` << 48 | `offset` in 8 bytes. */
+  /** `partition` << 48 | `offset` */
   busPosition(partition: number, offset: number): void {
     const at = this.#reserve(8);
     this.#view.setUint32(at, offset % 0x1_0000_0000, true);
@@ -101,7 +101,7 @@ export class RowBinary {
     return true;
   }
 
-  /** The length of a string or array. */
+  /** Length of a string or array. */
   varUint(value: number): void {
     let rest = value;
     while (rest >= 0x80) {
@@ -112,25 +112,22 @@ export class RowBinary {
   }
 
   string(text: string): void {
-    // Most texts are short and ASCII: a loop is faster for them than a call of Buffer.write.
+    // Most texts are short and ASCII: a loop is faster than a call of Buffer.write.
     if (text.length < 0x80 && this.#shortAscii(text)) return;
-    // A UTF-16 unit takes at most 3 bytes in UTF-8; the unused rest is released below.
+    // A UTF-16 unit takes at most 3 bytes in UTF-8; the rest is released below.
     const at = this.#reserve(MAX_BYTES + text.length * 3);
     const room = bytesOf(text.length);
     this.#endString(at, room, this.#bytes.write(text, at + room));
   }
 
-  /** A string given as UTF-8 bytes. */
+  /** UTF-8. */
   stringOfBytes(bytes: Uint8Array): void {
     this.varUint(bytes.length);
     const at = this.#reserve(bytes.length);
     this.#bytes.set(bytes, at);
   }
 
-  /**
-   * Writes the length before the last string, which stands behind `room` bytes and moves if its length takes
-   * another number of them. Returns by how many bytes.
-   */
+  /** The string is behind `room` bytes, and moves if its length takes another number. Returns by how many bytes. */
   #endString(at: number, room: number, size: number): number {
     const bytes = bytesOf(size);
     if (bytes !== room) this.#bytes.copyWithin(at + bytes, at + room, at + room + size);
@@ -146,15 +143,12 @@ export class RowBinary {
     this.string(text);
   }
 
-  /**
-   * Writes a string with a hole of `hole` bytes in the middle, to be filled later. Returns the offset of the
-   * hole.
-   */
+  /** Leaves `hole` bytes to fill later; returns their offset. */
   stringWithHole(before: string, hole: number, after: string): number {
     const at = this.#reserve(MAX_BYTES + hole + (before.length + after.length) * 3);
     const room = bytesOf(before.length + hole + after.length);
     const holeAt = at + room + this.#bytes.write(before, at + room);
-    // Buffer.fill takes longer to be called than to fill so little.
+    // Calling Buffer.fill takes longer than filling so little.
     for (let index = holeAt; index < holeAt + hole; index += 1) this.#bytes[index] = BLANK;
     const end = holeAt + hole + this.#bytes.write(after, holeAt + hole);
     return holeAt + this.#endString(at, room, end - at - room);
@@ -173,7 +167,7 @@ export class RowBinary {
     this.#view.setUint16(at, value, true);
   }
 
-  /** A view of the bytes, valid until the next write. */
+  /** Valid until the next write. */
   view(start: number, end: number): Buffer {
     return this.#bytes.subarray(start, end);
   }

@@ -13,7 +13,7 @@ import { createTableBuffer, STAMP_LENGTH } from "./table-buffer.ts";
 const UPLOAD_FIELD = "record_last_updated";
 const LABEL = `"${UPLOAD_FIELD}":"`;
 
-/** SQL for a JSON text with blanks for the stamp, which it repeats from the column `uploaded_at`. */
+/** Blanks for the stamp, which the text repeats from the column `uploaded_at`. */
 const withoutUpload = (column: string): string =>
   `replaceOne(${column}, concat('${LABEL}', replaceOne(toString(uploaded_at), ' ', 'T'), '+00:00"'), '${LABEL}${" ".repeat(STAMP_LENGTH)}"')`;
 
@@ -24,7 +24,7 @@ const WITH_UPLOAD = byRecordTable(({ name, kind }) => {
   return isStamped && name === ownTableOf(kind).name ? texts[0] : undefined;
 });
 
-/** SQL of the columns as they are sent while no upload is filled in. */
+/** As sent while no stamp is filled in. */
 const columnsSql = (table: RecordTable): string =>
   ENCODINGS[table].columns
     .map((column) => {
@@ -35,7 +35,7 @@ const columnsSql = (table: RecordTable): string =>
 
 const DIGEST_LENGTH = 32;
 
-/** SQL for the digest of a stored row: all but its stamp, as ClickHouse writes it. Equals `rowDigest`. */
+/** Must equal `rowDigest`. */
 export const rowDigestSql = (table: RecordTable): string =>
   `lower(hex(substring(SHA256(formatRow('RowBinary', ${columnsSql(table)})), 1, ${DIGEST_LENGTH / 2})))`;
 
@@ -44,7 +44,7 @@ const BUFFERS = byRecordTable(({ name }) => createTableBuffer(name, ENCODINGS[na
 const withHandoffs = (record: ExportRecord, entry: RightRow["entry"]): ExportRecord =>
   entry === null ? record : { ...record, handoffs: [entry] };
 
-/** Digest of a right row, all but its stamp, as it is sent; 32 hexadecimal digits. */
+/** All but the stamp; 32 hexadecimal digits. */
 export const rowDigest = ({ table, record, entry }: RightRow): string => {
   const buffer = BUFFERS[table];
   buffer.clear();

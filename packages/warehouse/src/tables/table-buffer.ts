@@ -1,10 +1,10 @@
 import { type ExportRecord, formatTimestamp, type Version } from "@conversation-export/domain";
 import { RowBinary } from "./row-binary.ts";
 
-/** Length of a rendered timestamp in characters. */
+/** Characters. */
 export const STAMP_LENGTH = 32;
 
-/** Rows of one table in RowBinary, with gaps for the stamp. */
+/** Rows in RowBinary, with gaps for the stamp. */
 export type TableBuffer = {
   readonly table: string;
   readonly columns: readonly string[];
@@ -13,25 +13,24 @@ export type TableBuffer = {
   uploadedAt(): void;
   /** Leaves a gap for the stamp plus 1 µs for each earlier gap of this kind. */
   storedAt(): void;
-  /** Registers the gap at offset `at` for the stamp as text. */
+  /** Registers the gap at `at` for the stamp as text. */
   stampAt(at: number): void;
   endRow(): void;
   rows(): number;
-  /** Offset of row `index` in bytes. */
+  /** In bytes. */
   startOf(index: number): number;
-  /** Removes all rows and keeps the memory. */
+  /** Keeps the memory. */
   clear(): void;
-  /** Fills all gaps with the stamp, µs. A later call replaces it. */
+  /** µs; a later call replaces it. */
   fillUpload(instant: number): void;
 };
 
-/** How the rows of a record are written to a table that has rows of its kind. */
 export type Encoding = {
   readonly columns: readonly string[];
   encode(table: TableBuffer, record: ExportRecord): void;
 };
 
-/** Creates an empty buffer. `columns`: in the order in which callers write their values. */
+/** `columns`: in the order in which callers write their values. */
 export function createTableBuffer(
   table: string,
   columns: readonly string[],
@@ -78,7 +77,7 @@ export function createTableBuffer(
   };
 }
 
-/** Writes `version` as UInt128. */
+/** As UInt128. */
 export const writeVersion = (row: RowBinary, version: Version): void => {
   row.busPosition(version.partition, version.offset);
   row.uint64(version.exportedAt);

@@ -9,33 +9,28 @@ import {
 import { createLandingRows, type LandingEvent } from "../tables/landing.ts";
 import { createEncoder } from "./record-encoders.ts";
 
-// ClickHouse accepts at most 100 partitions per block, so a batch is flushed before it spans more.
+// ClickHouse accepts at most 100 partitions per block.
 const MAX_PARTITIONS = 90;
 
-/** Rows of one kind of record, ready to be inserted table by table. */
 export type Batch = {
   readonly type: EventType;
-  /** Appends the rows of one record. A batch with landing also keeps `event`, which it requires. */
+  /** A batch with landing requires `event`. */
   add(record: ExportRecord, event?: LandingEvent): void;
-  /** Records added. */
   records(): number;
-  /** Rows of all tables together. */
+  /** Of all tables. */
   rows(): number;
   bytes(): number;
   /** Bytes of the largest table. */
   largest(): number;
-  /** Empties the batch and keeps its memory: allocating fresh pages costs more than filling them. */
+  /** Keeps its memory: allocating fresh pages costs more than filling them. */
   clear(): void;
   /** Allocated bytes. */
   capacity(): number;
-  /** true when a record of yet another month must go to the next batch. */
+  /** True: a record of yet another month must go to the next batch. */
   spansTooManyPartitions(): boolean;
-  /** Sets the stamp of every row, µs since the epoch. */
+  /** µs since the epoch. */
   fillUpload(instant: Micros): void;
-  /**
-   * The INSERTs for records `from` (inclusive) to `to` (exclusive), in the order in which they must be
-   * acknowledged.
-   */
+  /** For records `from` to `to` (exclusive), in the order in which they must be acknowledged. */
   inserts(from: number, to: number): readonly TableInsert[];
 };
 
@@ -46,12 +41,7 @@ export type TableInsert = {
   readonly body: Buffer;
 };
 
-/**
- * Creates an empty batch.
- *
- * @param initialBytes bytes allocated at first for the largest table
- * @param options.landingDays if given, the first INSERT keeps every event as received for this many days
- */
+/** `initialBytes`: for the largest table. `landingDays`: the first INSERT keeps every event for so long. */
 export function createBatch(
   type: EventType,
   initialBytes = 1 << 20,

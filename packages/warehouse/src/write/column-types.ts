@@ -1,14 +1,14 @@
 import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 
-/** The types of columns of a table, in the order of their names. @throws WarehouseError */
+/** In the order of the names. @throws WarehouseError */
 export type ColumnTypes = (
   table: string,
   columns: readonly string[],
   signal?: AbortSignal,
 ) => Promise<readonly string[]>;
 
-/** Asks once for each table, and again for columns that it did not have: a migration may add some. */
+/** Asks again for columns that a table lacked: a migration may add some. */
 export const createColumnTypes = ({ session }: { readonly session: Session }): ColumnTypes => {
   const known = new Map<string, ReadonlyMap<string, string>>();
 

@@ -1,16 +1,10 @@
-/**
- * The numbers in ClickHouse by which the processes that write agree. They outlive every process, and there is one of
- * each for all processes that write to the same tables.
- */
+/** One set of numbers for all processes that write to the same tables; it outlives them. */
 import type { Micros, WriteTicket } from "@conversation-export/domain";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import type { Session } from "../session/session.ts";
 import { MAX_AHEAD, OF_RECORDS } from "./write-ticket.ts";
 
-/**
- * `clock`: ClickHouse's, µs. `announced`: stamps up to it are rejected. `generation`: of suppressions.
- * `inFlight`: earliest stamp that readers wait for.
- */
+/** `clock`: ClickHouse's, µs. Stamps up to `announced` are rejected; readers wait for `inFlight`. */
 export type Numbers = {
   readonly clock: Micros;
   readonly announced: Micros;
@@ -18,10 +12,10 @@ export type Numbers = {
   readonly inFlight: Micros | null;
 };
 
-/** `id`: of its query. `stamp`: of its rows, or as early as they may have; null: of suppressions. */
+/** `stamp`: of its rows, or as early as it may be; null: of suppressions. */
 export type RunningInsert = { readonly id: string; readonly stamp: Micros | null };
 
-/** `id`: names the process. `redis`: names the Redis that it uses. Neither has a blank. */
+/** Names of the process and of its Redis; neither has a blank. */
 export type JobsProcess = { readonly id: string; readonly redis: string };
 
 /** Of a process that has not reached its Redis yet. */
@@ -31,41 +25,35 @@ export const UNKNOWN_REDIS = "unknown";
 export type Coordination = {
   look(signal?: AbortSignal): Promise<Numbers>;
   /**
-   * The generation, and an instant of upload: ClickHouse's clock, or what was announced and 1 µs.
-   * @throws WarehouseError CLOCK_WENT_BACK, retryable, while ClickHouse's clock is far behind what was announced
+   * Stamp: ClickHouse's clock, or `announced` + 1 µs.
+   * @throws WarehouseError CLOCK_WENT_BACK, retryable, while the clock is far behind
    */
   take(signal?: AbortSignal): Promise<WriteTicket>;
-  /**
-   * Asks that readers wait for this stamp, since its batch takes long; null: that they need not any more.
-   * `writer`: names the process.
-   */
+  /** Asks readers to wait for a slow batch; null: no longer. `writer`: names the process. */
   noteInFlight(writer: string, stamp: Micros | null): Promise<void>;
   /** From now on stamps up to this instant are refused. */
   announce(until: Micros): Promise<void>;
-  /**
-   * Running INSERTs of records and suppressions, into any database; a shard may still run one that its sender
-   * gave up.
-   */
+  /** INSERTs of records and suppressions into any database; a shard may still run one that its sender gave up. */
   running(): Promise<readonly RunningInsert[]>;
-  /** Makes a generation behind suppressions that are readable, and tells writers to judge by it. */
+  /** Call it once the suppressions are readable; writers then judge by them. */
   beginGeneration(): Promise<number>;
-  /** From now on what was judged by an earlier generation is refused. */
+  /** From now on what an earlier generation judged is refused. */
   requireGeneration(generation: number): Promise<void>;
-  /** Says that a jobs process is alive, for the next two minutes. */
+  /** Alive for the next two minutes. */
   noteProcess(process: JobsProcess): Promise<void>;
-  /** The jobs processes that are alive. */
+  /** Those alive. */
   processes(): Promise<readonly JobsProcess[]>;
 };
 
-/** So long readers wait for a slow batch, µs; it saves the writer work, and nothing depends on it. */
+/** µs that readers wait for a slow batch; it saves the writer work, and nothing depends on it. */
 export const PATIENCE: Micros = 30_000_000;
-/** A process that has announced nothing for so long is gone, µs. */
+/** µs without a note after which a process is gone. */
 const ALIVE_FOR: Micros = 120_000_000;
-/** The constraint of the tables lets rows of a hand be so old, µs. */
+/** µs; the constraint of the tables lets rows by hand be so old. */
 const HAND_IS_LATE: Micros = 1_000_000;
 const TIMEOUT_MS = 10_000;
 
-/** @param deps.session of a user who writes records; of the user for jobs for what writers do not do */
+/** `session`: of a user who writes records; of the user for jobs for what writers do not do. */
 export const createCoordination = (deps: { readonly session: Session }): Coordination => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
 
@@ -76,7 +64,6 @@ export const createCoordination = (deps: { readonly session: Session }): Coordin
       { settings: { async_insert: 0, insert_deduplicate: 0 } },
     );
 
-  /** Adds what a process says now. */
   const say = (name: string, value: number): Promise<void> =>
     session.command(
       "coordination.say",
@@ -127,7 +114,7 @@ export const createCoordination = (deps: { readonly session: Session }): Coordin
     announce: (until) => save("announced", until),
     running: async () => [
       ...(await running()),
-      // A server of a cluster may be asked before another begins what a third one has already given up.
+      // A server may be asked before another begins what a third one has given up.
       ...(session.names.cluster === null ? [] : await running()),
     ],
     beginGeneration: async () => {

@@ -9,7 +9,6 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Batches that are written until the test ends them, and what ClickHouse learns of them. */
 const setUp = async (noteInFlight: () => Promise<void> = () => Promise.resolve()) => {
   const noted: [writer: string, stamp: number | null][] = [];
   const warnings: string[] = [];
@@ -31,7 +30,7 @@ const setUp = async (noteInFlight: () => Promise<void> = () => Promise.resolve()
   await inFlight.start();
   onTestFinished(() => inFlight.stop());
   const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
-  /** Begins a write; gives what ends it. */
+  /** Returns what ends the write. */
   const begin = (stamp: number, isSlow = false): (() => void) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     void inFlight.during(stamp, isSlow, () => promise);

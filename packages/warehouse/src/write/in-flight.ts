@@ -2,9 +2,8 @@ import type { Micros } from "@conversation-export/domain";
 import { createLoop, type Logger } from "@conversation-export/runtime";
 import { type Coordination, PATIENCE } from "./coordination.ts";
 
-/** The stamps with which this process is writing. */
 export type InFlight = {
-  /** Runs a write. Readers are asked to wait for it once it takes long; `isSlow`: at once. A failure of that is logged. */
+  /** Asks readers to wait once the write takes long, if `isSlow` at once; a failure of that is logged. */
   during<T>(stamp: Micros, isSlow: boolean, work: () => Promise<T>): Promise<T>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -14,11 +13,7 @@ const LOOK_EVERY_MS = 500;
 /** Most writes end before, and readers are never so near to the present. */
 const SLOW_MS = 1_000;
 
-/**
- * Asks readers of changes to wait for slow writes, which would else be rejected and stamped anew for ever.
- * @param deps.writer names this process
- * @param deps.now a clock that never goes back, ms
- */
+/** Slow writes would otherwise be rejected and stamped anew for ever. `now`: ms of a clock that never goes back. */
 export const createInFlight = (deps: {
   readonly coordination: Pick<Coordination, "noteInFlight">;
   readonly writer: string;
@@ -29,7 +24,7 @@ export const createInFlight = (deps: {
   const writes = new Set<{ readonly stamp: Micros; readonly begunAt: number; readonly isSlow: boolean }>();
   let announced: Micros | null = null;
 
-  /** The earliest stamp for which readers are to wait; null: they need not. */
+  /** The earliest stamp that readers must wait for, if any. */
   const wanted = (): Micros | null => {
     const waited = [...writes].filter(
       ({ begunAt, isSlow }) => (isSlow || now() - begunAt > SLOW_MS) && now() - begunAt < PATIENCE / 1_000,

@@ -1,14 +1,12 @@
 import type { Batch, TableInsert } from "./batch.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 
-/** True when the warehouse refuses rows for their data: the same rows will be refused again. */
+/** The same rows will be refused again. */
 export const isRefusedData = (error: unknown): boolean =>
   error instanceof WarehouseError && error.code === "warehouse_refused_data";
 
 /**
- * Writes records `from` to `to` (exclusive), halving the range to find those that the warehouse rejects.
- * Repeated rows are harmless.
- * @returns indexes of the records that are refused even alone, ascending
+ * Halves the range to find the refused records; repeated rows are harmless. Returns their indexes, ascending.
  * @throws every other error of `write`
  */
 export async function refusedInHalves(
@@ -28,7 +26,6 @@ export async function refusedInHalves(
   }
 }
 
-/** `refusedInHalves` for the records of a batch, table by table. */
 export function insertHalves(
   batch: Pick<Batch, "inserts">,
   from: number,

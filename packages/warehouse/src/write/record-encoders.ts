@@ -10,18 +10,14 @@ import { type EncodedTable, ENCODINGS } from "../tables/encodings.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
 import { createTableBuffer, type TableBuffer } from "../tables/table-buffer.ts";
 
-/** Encodes records of one kind to rows of its tables. */
 export type RecordEncoder = {
-  /**
-   * In the order of insertion: dates and changes first, the record's own table, which makes the version live,
-   * last.
-   */
+  /** In order of insertion: the record's own table, which makes the version live, last. */
   readonly tables: readonly TableBuffer[];
   /** @throws TypeError for a record of another kind */
   encode(record: ExportRecord): void;
 };
 
-/** @param initialBytes bytes allocated at first for the largest table */
+/** `initialBytes`: for the largest table. */
 export const createEncoder = (type: EventType, initialBytes: number): RecordEncoder => {
   const isDated = KIND_OF[type].code !== null;
   const names: EncodedTable[] = [...(isDated ? ([RECORD_DATES] as const) : []), CHANGES, ...TABLES_OF[type]];

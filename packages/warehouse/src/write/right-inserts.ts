@@ -15,9 +15,7 @@ const OWN_TABLES: ReadonlySet<string> = new Set([
   ...RECORD_TABLES.filter((table) => table !== "handoffs"),
 ]);
 
-/**
- * Groups single rows into records to encode: each handoff by itself, then the records without their handoffs.
- */
+/** Each handoff by itself, then the records without their handoffs. */
 function wantedOf(rows: readonly RightRow[]): Wanted[] {
   const handoffs: Wanted[] = [];
   const records = new Set<ExportRecord>();
@@ -32,13 +30,10 @@ function wantedOf(rows: readonly RightRow[]): Wanted[] {
   return [...handoffs, ...own];
 }
 
-/** INSERTs of some of the tables of `records`. */
+/** Of some of the tables. */
 export type RightBatch = Pick<Batch, "inserts"> & { readonly records: readonly ExportRecord[] };
 
-/**
- * Yields the INSERTs for right rows of one type, with one upload time, in the order of acknowledgement: dates
- * and changes, handoffs, then the rows that make a version live with their update index.
- */
+/** Of one type, in the order of acknowledgement: dates and changes, handoffs, rows that make a version live. */
 export function* rightInserts(rows: readonly RightRow[], uploadedAt: Micros): Generator<RightBatch> {
   let open: { readonly batch: Batch; readonly records: ExportRecord[] } | undefined;
   let tables: ReadonlySet<string> = HANDOFFS;

@@ -6,22 +6,21 @@ import { RECORD_DATES } from "../tables/record-dates.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { BY_HAND_REFUSED, STAMPED } from "./stamped.ts";
 
-/** Begin of the id of a query that inserts rows with this stamp, by which it is seen while it runs. */
+/** Begin of the query's id, which shows the stamp while it runs. */
 export const uploadPrefix = (stamp: Micros): string => `uploaded-${stamp}-`;
 
 const TABLES = [...RECORD_TABLES, RECORD_DATES, CHANGES, "landing"].join("|");
 const BY_HAND = `match(query, '(?is)\\\\bINSERT\\\\s+INTO\\\\s+(TABLE\\\\s+)?([\`"]?\\\\w+[\`"]?\\\\s*\\\\.\\\\s*)?[\`"]?(${TABLES})(_local)?[\`"]?(\\\\W|$)')`;
 
-/** SQL condition for system.processes: INSERTs of records, those of an operator and what shards do for them too. */
+/** For system.processes: INSERTs of records, also by hand and those that shards do for them. */
 export const OF_RECORDS = `(query_kind IN ('Insert', 'AsyncInsertFlush') AND (startsWith(initial_query_id, 'uploaded-') OR ${BY_HAND}))`;
 
-/** So far may a stamp be ahead of ClickHouse's clock, as it is when that was set back, µs. */
+/** µs; stamps are ahead of ClickHouse's clock when that was set back. */
 export const MAX_AHEAD: Micros = 10_000_000;
 
 /**
- * SQL condition that fails a statement with a stale ticket before its first row. It is answered once
- * `system.processes` shows the statement: whatever that list lacks after an announcement has ended or will be
- * rejected.
+ * Fails a stale ticket before the first row. Answered once `system.processes` shows the statement: what that list lacks
+ * after an announcement has ended or will be rejected.
  */
 export const fence = ({ stamp, generation }: WriteTicket): string =>
   `(SELECT throwIf(maxIf(value, name = 'announced') >= ${stamp}, 'readers have passed the stamp')
@@ -31,7 +30,7 @@ export const fence = ({ stamp, generation }: WriteTicket): string =>
 
 export const fenced = (name: StatementName): ClickHouseSettings => ({ log_comment: `${STAMPED} ${name}` });
 
-/** true: the fence has refused the statement; what it writes needs another ticket. */
+/** The statement was refused; what it writes needs another ticket. */
 export const isStaleTicket = (error: unknown): boolean =>
   error instanceof WarehouseError &&
   error.causeName === "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO" &&

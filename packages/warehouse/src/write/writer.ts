@@ -5,12 +5,9 @@ import { createColumnTypes } from "./column-types.ts";
 import { endsTooEarly, toWarehouseError, WarehouseError } from "../session/warehouse-error.ts";
 import { fence, fenced, uploadPrefix } from "./write-ticket.ts";
 
-/** Inserts encoded rows of records. */
 export type Writer = {
   /**
-   * Resolves when ClickHouse has acknowledged the rows.
-   *
-   * @param ticket whose stamp is in the rows
+   * Resolves once acknowledged. `ticket`: its stamp is in the rows.
    * @throws WarehouseError; `isStaleTicket` when the rows need another ticket
    */
   insert(insert: TableInsert, ticket: WriteTicket, signal?: AbortSignal): Promise<void>;
@@ -19,19 +16,15 @@ export type Writer = {
 export function createWriter(deps: { readonly session: Session }): Writer {
   const session = deps.session.with({
     settings: {
-      // ClickHouse writes each INSERT as one block before it acknowledges; versions make repetitions
-      // harmless.
+      // ClickHouse writes each INSERT as one block before it acknowledges; versions make repetitions harmless.
       async_insert: 0,
       insert_deduplicate: 0,
-      // Readers merge rows of equal keys (FINAL), so ClickHouse need not merge them within the block.
+      // Readers merge rows of equal keys (FINAL), so ClickHouse need not within the block.
       optimize_on_insert: 0,
       input_format_parallel_parsing: 0,
     },
   });
-  /**
-   * A distributed table forwards rows: data that ends too early may mean that a shard died, which is
-   * retryable.
-   */
+  /** A distributed table forwards rows: data that ends too early may mean that a shard died, which is retryable. */
   const blameShard = async (
     table: string,
     error: WarehouseError,
