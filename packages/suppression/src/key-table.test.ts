@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { createKeyTable } from "./key-table.ts";
 
 const word = fc.integer({ min: 0, max: 2 ** 32 - 1 });
-/** They collide, and lie at both ends. */
+/** They collide. */
 const crowded = fc.constantFrom(0, 1, 2, 2 ** 31, 2 ** 32 - 2, 2 ** 32 - 1);
 
 it("answers as a Map of the same keys does, however close they lie", () => {
@@ -24,7 +24,7 @@ it("answers as a Map of the same keys does, however close they lie", () => {
   );
 });
 
-/** Distinct, as of hashes: equal steps would stay equal when spread. */
+/** Equal steps would stay equal when spread. */
 const wordAt = (at: number): number => {
   const mixed = Math.imul(at ^ (at >>> 16), 0x85ebca6b);
   const again = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);

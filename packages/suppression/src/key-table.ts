@@ -1,34 +1,31 @@
 import { randomInt } from "node:crypto";
 
-/** One block of memory that grows in place; words and values are whole numbers below 2 ** 32. */
+/** Memory grows in place; words and values are whole numbers below 2 ** 32. */
 export type KeyTable = {
-  /** Keeps the larger value; 0 is no value. False: no room for another key. */
+  /** Keeps the larger value; 0 is none. False: no room for another key. */
   put(high: number, low: number, value: number): boolean;
-  /** 0: absent. */
   get(high: number, low: number): number;
   size(): number;
-  /** Memory in use. */
   bytes(): number;
   /** Gives the memory back. */
   clear(): void;
 };
 
-/** Both words of the key, the first spread, and the value; 0: a free slot. */
+/** The key, its first word spread, and the value; 0: free. */
 const WORDS = 3;
 const SLOT_BYTES = WORDS * Uint32Array.BYTES_PER_ELEMENT;
-/** Share of used slots that keeps the way from a key's home short. */
+/** Keeps the way from a key's home short. */
 const FULLEST = 0.85;
 const GROWTH = 1.125;
 const FIRST_SLOTS = 1 << 12;
-/** For keys whose home is near the end. */
+/** For keys at home near the end. */
 const SPARE_SLOTS = 1 << 12;
 const WORD = 2 ** 32;
 
 const slotsFor = (keys: number): number => Math.ceil(keys / FULLEST) + 1;
 
-/** Keys take about 16 bytes each. */
 export const createKeyTable = (maxKeys: number): KeyTable => {
-  // Random: nobody can choose keys that lie close together.
+  // Random: nobody can choose keys that collide.
   const spreader = randomInt(WORD / 2) * 2 + 1;
   const mostSlots = slotsFor(maxKeys);
   const bytesFor = (slots: number): number => (slots + SPARE_SLOTS) * SLOT_BYTES;
@@ -40,7 +37,7 @@ export const createKeyTable = (maxKeys: number): KeyTable => {
   const valueAt = (slot: number): number => words[slot * WORDS + 2] ?? 0;
   const homeOf = (first: number): number => Math.floor((first * slots) / WORD);
 
-  /** Keys lie in order, without a free slot between a key and its home. */
+  /** Keys are in order, with no free slot between a key and its home. */
   const find = (first: number, low: number): number => {
     let slot = homeOf(first);
     for (; valueAt(slot) !== 0; slot += 1) {
@@ -62,7 +59,7 @@ export const createKeyTable = (maxKeys: number): KeyTable => {
   const move = (from: number, to: number): void =>
     set(to, words[from * WORDS] ?? 0, words[from * WORDS + 1] ?? 0, valueAt(from));
 
-  /** To the end of the larger block first, then in order to their new homes. */
+  /** First to the block's end, then home, in order. */
   const grow = (): void => {
     const before = words.length / WORDS;
     slots = Math.min(Math.max(FIRST_SLOTS, Math.ceil(slots * GROWTH)), mostSlots);

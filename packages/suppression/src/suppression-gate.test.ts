@@ -55,11 +55,11 @@ const createGate = (secretInUse = hash.ofSecret) => {
     rows: [] as Suppression[],
     found: [] as Suppression[],
     lost: null as ServiceError | null,
-    /** Where each reading began, ms; null: from the start. */
+    /** ms; null: from the start. */
     loads: [] as (number | null)[],
     asked: [] as string[],
     secretInUse,
-    /** Delays answers, which show what was stored when asked for. */
+    /** Late answers show what was stored when asked. */
     answers: Promise.resolve(),
   };
   const gate = createSuppressionGate({
@@ -298,7 +298,6 @@ it("drops by conversation, message and person, when the record was created befor
   expect(await suppresses(gate, message("o", "d"))).toBe(false);
   expect(await suppresses(gate, endUser("u", " P@Example.com"))).toBe(true);
   expect(await suppresses(gate, conversation("c", "", 19))).toBe(true);
-  // What was dropped for another reason than its id is stored, once.
   expect(await suppresses(gate, message("of-e", "e"))).toBe(true);
   expect(await suppresses(gate, endUser("u", "other@example.com"))).toBe(true);
   expect(await suppresses(gate, conversation("e"))).toBe(true);

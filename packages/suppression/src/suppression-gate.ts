@@ -12,55 +12,51 @@ import { createSuppressionJudge } from "./suppression-judge.ts";
 import { createKeysOf, keyHash } from "./suppression-key.ts";
 import { createSuppressionReader } from "./suppression-reader.ts";
 
-/** µs; keeps the batches of a process in order. */
+/** µs; keeps a process's batches in order. */
 const STAMP_STEP: Micros = 100;
-/** µs; ClickHouse refuses stamps further ahead of its clock. */
+/** µs; below what ClickHouse refuses. */
 const MAX_AHEAD: Micros = 5_000_000;
 const ASK_AGAIN_MS = 1_000;
 
 type SuppressionGateDeps = {
   readonly stamps: {
-    /** `stamp`: later than readers may have passed, µs by ClickHouse's clock. */
+    /** `stamp`: readers cannot have passed it, µs by ClickHouse's clock. */
     take(signal?: AbortSignal): Promise<WriteTicket>;
     look(signal?: AbortSignal): Promise<Pick<WriteTicket, "generation">>;
   };
   readonly store: SuppressionReads & {
     addFound(found: readonly Suppression[]): Promise<void>;
-    /** The hash that was stored first; `hash` if none was. */
+    /** The first that was stored. */
     claimSecret(hash: string): Promise<string>;
-    /** ms since the epoch, by ClickHouse's clock. */
+    /** ms, by ClickHouse's clock. */
     serverTime(): Promise<number>;
   };
   readonly secret: string;
-  /** In memory, about 16 bytes each; clients with more are looked up. */
+  /** Some 16 bytes each; clients with more are looked up. */
   readonly maxHeld: number;
-  /** Stored suppressions were made with another secret: the process must end. */
+  /** Another secret was used: the process must end. */
   readonly onLost: (error: ServiceError) => void;
   readonly metrics: Metrics;
   readonly log: Logger;
 };
 
 export type SuppressionGate = {
-  /** Waits for ClickHouse. @throws ServiceError `suppression_secret` for another secret than that of the stored ones */
+  /** Waits for ClickHouse. @throws ServiceError `suppression_secret` for another secret */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Also reads new suppressions: judge again if `judgement` changed. @throws when ClickHouse does not answer */
+  /** Reads new suppressions: judge again if `judgement` changed. @throws when ClickHouse does not answer */
   ticket(signal?: AbortSignal): Promise<WriteTicket>;
-  /** Changes when more suppressions are known, also those that `suppresses` stored. */
+  /** Changes with what is known, also by `suppresses`. */
   judgement(): number;
   /**
    * false: neither the record nor a person in it was erased; true: ask `suppresses`.
    * @throws TypeError before `start`
    */
   suspects(record: ExportRecord): boolean;
-  /**
-   * Also stores the ids of erased records for the next erasure.
-   * @throws when ClickHouse fails, TypeError before `start`
-   */
+  /** Also stores ids for the next erasure. @throws when ClickHouse fails, TypeError before `start` */
   suppresses(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
-  /** As `suppresses`, but stores nothing; knows what was known a second ago. */
+  /** Stores nothing; may be a second behind. */
   wouldSuppress(records: readonly ExportRecord[]): Promise<readonly boolean[]>;
-  /** True, or why nothing is written. */
   isOpen(): true | string;
 };
 
@@ -85,12 +81,10 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       judgement += 1;
     },
   });
-  /** null until suppressions are read. */
   let followed: number | null = null;
   let judgement = 0;
   let lastStamp: Micros = 0;
   let following: Promise<void> | undefined;
-  /** When the followed generation was asked for. */
   let askedAt = Number.NEGATIVE_INFINITY;
 
   const checkSecret = async (): Promise<void> => {
@@ -113,12 +107,11 @@ export const createSuppressionGate = (deps: SuppressionGateDeps): SuppressionGat
       log.warn({ lookedUp }, "suppressions of clients are looked up, there is no room for them");
   };
 
-  /** Reads all suppressions up to the answer's generation. */
   const upTo = async <T extends Pick<WriteTicket, "generation">>(ask: Promise<T>): Promise<T> => {
     const now = performance.now();
     const asked = await ask;
     const { generation } = asked;
-    // A running read may have begun before; a replica that is behind answers an old generation.
+    // A running read may have begun earlier; a replica that is behind gives an old generation.
     while (followed === null || followed < generation) {
       following ??= follow(generation).finally(() => {
         following = undefined;

@@ -8,31 +8,27 @@ import type {
 import { createKeyTable } from "./key-table.ts";
 import type { KeyHash, KeysOf } from "./suppression-key.ts";
 
-/** A client is held with all its suppressions, or looked up: then every record that is old enough is suspected. */
+/** A client is held with all its suppressions, or looked up: then any record that is old enough is suspected. */
 export type SuppressionIndex = {
-  /** Ignored while its client is looked up; without room the client is looked up from now on. */
+  /** Without room its client is looked up from now on. */
   add(row: Suppression): void;
-  /** `seconds`: rounded up. False: no room. */
+  /** False: no room. */
   addHash(high: number, low: number, seconds: number): boolean;
-  /** New ones count as held. */
   noteClients(clients: readonly SuppressedClient[]): void;
-  /** Until `hold` all clients are looked up. */
+  /** Until `hold` all are looked up. */
   clear(): void;
-  /** Except clients with a suppression that found no room. */
+  /** Except `lacking` clients. */
   hold(clientIds: readonly string[]): void;
   lookedUp(): string[];
-  /** False: no suppression drops the record. */
   mayDrop(record: ExportRecord): boolean;
-  /** Seconds behind the key's hash; 0: none, or the client is looked up. */
+  /** Seconds; 0: none, or looked up. */
   heldAt(key: SuppressionKey): number;
   size(): number;
   bytes(): number;
 };
 
-/** Rounded up. */
 export const secondsOf = (instant: Micros): number => Math.ceil(instant / 1_000_000);
 
-/** `max`: suppressions in memory. */
 export const createSuppressionIndex = (deps: {
   readonly max: number;
   readonly keysOf: KeysOf;
@@ -40,10 +36,9 @@ export const createSuppressionIndex = (deps: {
 }): SuppressionIndex => {
   const { keysOf, hash } = deps;
   const table = createKeyTable(deps.max);
-  /** Clients with a suppression that found no room. */
+  /** No room for one of their suppressions. */
   const lacking = new Set<string>();
   const clients = new Map<string, { latest: Micros; isHeld: boolean }>();
-  /** From `clear` to `hold`. */
   let isReading = false;
 
   const note = (clientId: string, latest: Micros): { latest: Micros; isHeld: boolean } => {
@@ -84,7 +79,7 @@ export const createSuppressionIndex = (deps: {
     lookedUp: () => [...clients].filter(([, { isHeld }]) => !isHeld).map(([clientId]) => clientId),
     mayDrop: (record) => {
       const client = clients.get(record.clientId);
-      // True for nearly all live traffic, which is newer than the last erasure.
+      // Nearly all live traffic is newer than the last erasure.
       if (client === undefined || record.dateCreated >= client.latest) return false;
       if (!client.isHeld) return true;
       for (const key of keysOf(record)) if (record.dateCreated < heldAt(key) * 1_000_000) return true;

@@ -9,7 +9,7 @@ import { createSuppressionReader } from "./suppression-reader.ts";
 import { storeOf } from "./suppression-store.fixture.ts";
 
 const subjectHash = createSubjectHash("a secret of the tests");
-/** Nearly all keys collide. */
+/** Keys collide. */
 const weakHash: KeyHash = (key) => [keyHash(key)[0] % 2, 0];
 
 const start = (given: readonly Suppression[], max = 1_000, hash: KeyHash = keyHash) => {
@@ -181,7 +181,6 @@ it("looks up the largest client when there is no room for all, and holds the oth
   const { world, index, read, judge } = start([suppressed("gone"), ...many], 10);
   await read(1);
   expect([index.lookedUp(), index.size()]).toEqual([[], 9]);
-  // Found later, and more than there is room for.
   world.rows.push(...many.map((row) => ({ ...row, value: `${row.value} later` })));
   await read(2);
   expect([index.lookedUp(), index.size()]).toEqual([["globex"], 1]);

@@ -10,9 +10,8 @@ import { secondsOf, type SuppressionIndex } from "./suppression-index.ts";
 import { type KeysOf, ownKeyOf, type RecordKey } from "./suppression-key.ts";
 
 /**
- * Memory says which records may be suppressed, ClickHouse which are. `noting` stores the ids of those that another key
- * drops.
- * @throws ServiceError `suppressions_behind`, retryable, for a replica that is behind
+ * Memory says which may be suppressed, ClickHouse which are. `noting` stores ids that another key drops.
+ * @throws ServiceError `suppressions_behind`, retryable: a replica is behind
  */
 export type SuppressionJudge = (records: readonly ExportRecord[], noting: boolean) => Promise<boolean[]>;
 
@@ -25,7 +24,6 @@ export const createSuppressionJudge = (deps: {
     addFound(found: readonly Suppression[]): Promise<void>;
   };
   readonly onLookUp: (records: number) => void;
-  /** Ids were stored: what was judged before may name them. */
   readonly onFound: () => void;
 }): SuppressionJudge => {
   const { index, keysOf, store } = deps;
@@ -49,7 +47,7 @@ export const createSuppressionJudge = (deps: {
     return undefined;
   };
 
-  /** A hash in memory without a suppression belongs to another value, unless ClickHouse shows too little. */
+  /** A hash without a suppression is another value's, unless ClickHouse shows too little. */
   const checkWhole = async (
     records: readonly ExportRecord[],
     before: (name: string) => Micros,
@@ -87,13 +85,13 @@ export const createSuppressionJudge = (deps: {
       const drop = dropping(record, before);
       if (drop === undefined) return false;
       const [{ byOwnId }, createdBefore] = drop;
-      // An older version without the person, or records that name only this id, may be stored.
+      // Versions without the person, or records that name only this id, may be stored.
       const own = ownKeyOf(record);
       if (noting && !byOwnId) found.set(nameOf(own), { ...own, createdBefore });
       return true;
     };
     let answers = records.map(answer);
-    // A record may name one that is found only after it.
+    // A record may name one that is found after it.
     for (let known = 0; found.size > known; ) {
       known = found.size;
       answers = records.map(answer);

@@ -17,20 +17,18 @@ const wordAt = (bytes: string, at: number): number =>
     bytes.charCodeAt(at + 3)) >>>
   0;
 
-/** Equals ClickHouse's in `suppression-reads.ts` of the warehouse. */
+/** Equals the SQL of `suppression-reads.ts`. */
 export const keyHash: KeyHash = ({ clientId, kind, value }) => {
-  // As text, which costs half of what a buffer does.
+  // As text: a buffer costs twice as much.
   const bytes = digest("sha256", `${kind}\0${clientId}\0${value}`, "binary");
   return [wordAt(bytes, 0), wordAt(bytes, 4)];
 };
 
-/** `byOwnId`: of the record's own id. */
 export type RecordKey = SuppressionKey & { readonly byOwnId: boolean };
 
-/** Making a hash costs more than all other steps. */
+/** Hashing costs more than all other steps. */
 const REMEMBERED = 20_000;
 
-/** All that may drop a record: its own id, its conversation, its persons. */
 export type KeysOf = (record: ExportRecord) => Generator<RecordKey>;
 
 const NAME_OF = byEventType((kind) => kind);

@@ -1,12 +1,11 @@
 import type { SuppressedClient, SuppressionReads } from "@conversation-export/domain";
 import type { SuppressionIndex } from "./suppression-index.ts";
 
-/** Overlap of readings: longer than an INSERT of suppressions may run. */
+/** Longer than an INSERT of suppressions may run. */
 const READ_AGAIN_MS = 600_000;
-/** Shares of the memory to fill; the next when one was too much. */
+/** Of the memory; the next when one was too much. */
 const SHARES = [1, 0.9, 0.5, 0];
 
-/** The smallest first, while all their suppressions fit. */
 const smallest = (clients: readonly SuppressedClient[], room: number): string[] => {
   const held: string[] = [];
   let left = room;
@@ -18,14 +17,14 @@ const smallest = (clients: readonly SuppressedClient[], room: number): string[] 
   return held;
 };
 
-/** The largest clients, which do not fit, are looked up. `readAt`: ms by ClickHouse's clock. */
+/** The largest clients are looked up if they do not fit. `readAt`: ms by ClickHouse's clock. */
 export const createSuppressionReader = (deps: {
   readonly index: SuppressionIndex;
   readonly source: Pick<SuppressionReads, "clients" | "hashes">;
   readonly max: number;
 }): ((readAt: number) => Promise<void>) => {
   const { index, source, max } = deps;
-  /** ms, by ClickHouse's clock and by one that nobody sets; null: all must be read. */
+  /** ms, by ClickHouse's clock and by one that nobody sets. */
   let last: { readonly at: number; readonly elapsed: number } | null = null;
 
   /** null: read all, as after ClickHouse's clock was set. */
@@ -40,7 +39,7 @@ export const createSuppressionReader = (deps: {
     const lookedUp = new Set(index.lookedUp());
     const held = clients.map(({ clientId }) => clientId).filter((clientId) => !lookedUp.has(clientId));
     const fit = await source.hashes(index.addHash, { since, clients: held });
-    // A client is known only when its suppressions are.
+    // Clients are known only once their suppressions are.
     index.noteClients(clients);
     return fit;
   };

@@ -4,7 +4,6 @@ import { type KeyHash, keyHash } from "./suppression-key.ts";
 
 const nameOf = ({ clientId, kind, value }: SuppressionKey): string => `${kind} ${clientId} ${value}`;
 
-/** A ClickHouse with `rows`, which are new for every reader. */
 export const storeOf = (rows: () => readonly Suppression[], hash: KeyHash = keyHash): SuppressionReads => ({
   clients: async () => {
     const clients = Map.groupBy(rows(), ({ clientId }) => clientId);

@@ -1,4 +1,4 @@
--- The version is the instant of the change, also below.
+-- Versions are the instants of changes.
 CREATE TABLE IF NOT EXISTS {{local clients}} {{on cluster}} (
   client_id String,
   version UInt64,
@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS {{local campaigns}} {{on cluster}} (
 
 {{distributed campaigns by cityHash64(client_id)}};
 
--- By day. Registering such a client makes its records readable.
+-- Registering such a client makes its records readable.
 CREATE TABLE IF NOT EXISTS {{local unregistered_clients}} {{on cluster}} (
   client_id String,
   day Date COMMENT 'of ingest, in UTC',

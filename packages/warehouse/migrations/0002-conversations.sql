@@ -1,7 +1,6 @@
--- The public record is head + handoffs array + tail; columns beside it are for analysts and erasure. Of equal versions
--- the later insert wins, so an export written again replaces its rendering. A partition without writes for a day
--- becomes one part, up to 150 GB (max_bytes_to_merge_at_max_space_in_pool). Granules are small because pages by update
--- read records that lie apart.
+-- Of equal versions the later insert wins, so an export written again replaces its rendering. A partition without
+-- writes for a day becomes one part, up to 150 GB (max_bytes_to_merge_at_max_space_in_pool). Granules are small: pages
+-- by update read records that lie apart.
 CREATE TABLE IF NOT EXISTS {{local conversations}} {{on cluster}} (
   client_id LowCardinality(String),
   date_created DateTime64(6, 'UTC'),
@@ -41,8 +40,8 @@ SETTINGS
 
 {{distributed conversations by cityHash64(client_id, conversation_id)}};
 
--- The version is in the key: a newer export never hides the entry of the row that is still live. Compaction deletes
--- every hour, and each deletion makes all parts young again.
+-- The version is in the key: a newer export must not hide the live row's entry. Compaction deletes hourly, which makes
+-- all parts young again.
 CREATE TABLE IF NOT EXISTS {{local conversation_updates}} {{on cluster}} (
   client_id LowCardinality(String),
   date_updated DateTime64(6, 'UTC'),
@@ -63,7 +62,7 @@ SETTINGS
 
 {{distributed conversation_updates by cityHash64(client_id, conversation_id)}};
 
--- The later date wins, then the later export (specification 2.1, merging of exports).
+-- The later date wins, then the later export (specification 2.1).
 CREATE TABLE IF NOT EXISTS {{local handoffs}} {{on cluster}} (
   client_id LowCardinality(String),
   conversation_date_created DateTime64(6, 'UTC'),

@@ -1,5 +1,5 @@
--- conversation_id is no part of the key: a corrected one is an ordinary newer version. The projection is in the order
--- of pages. The ratio keeps the date in the index that is in memory.
+-- conversation_id is not in the key: a corrected one is a newer version. The ratio keeps the date in the index in
+-- memory.
 CREATE TABLE IF NOT EXISTS {{local messages}} {{on cluster}} (
   client_id LowCardinality(String),
   date_created DateTime64(6, 'UTC'),

@@ -1,5 +1,5 @@
--- Written before the rows: if one date is here, no other row of the record is readable. One column names the record, so
--- look-ups read only two columns.
+-- Written before the rows: with one date here no other row is readable. One column names the record: look-ups read two
+-- only.
 CREATE TABLE IF NOT EXISTS {{local record_dates}} {{on cluster}} (
   client_id LowCardinality(String),
   record String COMMENT 'bytes of the client id / client id / c or m / id',
@@ -13,7 +13,7 @@ SETTINGS index_granularity = 1024;
 
 {{distributed record_dates by cityHash64(client_id, substring(record, length(toString(length(client_id))) + length(client_id) + 5))}};
 
--- Dates of moved records, in the order of pages. A date without need costs a look-up. No ids, so nothing to erase.
+-- A date without need costs a look-up. No ids, so nothing to erase.
 CREATE TABLE IF NOT EXISTS {{local moved_dates}} {{on cluster}} (
   client_id LowCardinality(String),
   kind Enum8('conversation' = 1, 'message' = 2),

@@ -1,5 +1,4 @@
--- Written before the rows of the record, with their stamp plus the place in the batch in µs, so that few share an
--- instant.
+-- Written before the record's rows. stored_at is the stamp plus the place in the batch in µs, so that few share it.
 CREATE TABLE IF NOT EXISTS {{local changes}} {{on cluster}} (
   client_id LowCardinality(String),
   kind Enum8('conversation' = 1, 'message' = 2, 'end_user' = 3),

@@ -1,5 +1,5 @@
--- Written before the tables that readers see. Ordered by a hash of the record, so that a backfill reads a share of the
--- records. Compact parts are cheaper to write; small ones are rewritten sooner when a row is erased.
+-- Ordered by a hash of the record, so that a backfill reads shares of records. Compact parts are cheaper to write,
+-- small ones sooner rewritten by erasures.
 CREATE TABLE IF NOT EXISTS {{local landing}} {{on cluster}} (
   topic LowCardinality(String) COMMENT 'of the bus, or file: and the name of a file',
   partition UInt16,
@@ -29,7 +29,7 @@ SETTINGS
 
 {{distributed landing by cityHash64(client_id, record_id)}};
 
--- Until when a process may have written rows whose events are not in `landing`.
+-- Until when a process may have written rows without landing.
 CREATE TABLE IF NOT EXISTS {{local landing_gaps}} {{on cluster}} (
   writer String,
   version UInt64 COMMENT 'the instant in microseconds',

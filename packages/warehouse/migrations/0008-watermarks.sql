@@ -1,4 +1,4 @@
--- The largest instant wins, so several writers need not agree.
+-- The largest instant wins: writers need not agree.
 CREATE TABLE IF NOT EXISTS {{local watermarks}} {{on cluster}} (
   list LowCardinality(String) COMMENT 'conversations, messages or end_users',
   version UInt64 COMMENT 'the instant in microseconds',
@@ -9,8 +9,8 @@ CREATE TABLE IF NOT EXISTS {{local watermarks}} {{on cluster}} (
 
 {{distributed watermarks by cityHash64(list)}};
 
--- An INSERT of records is refused unless its stamp is above `announced` and its suppressions reach `required`. Also
--- `generation` of suppressions, `stamp of …` of slow batches, `jobs …` that are alive.
+-- INSERTs are refused unless their stamp is above `announced` and their suppressions reach `required`. Also
+-- `generation`, `stamp of …` (slow batches), `jobs …` (live).
 CREATE TABLE IF NOT EXISTS {{local coordination}} {{on cluster}} (
   name String,
   version UInt64 COMMENT 'the largest wins: the value itself, or the instant in microseconds at which a process told it',

@@ -1,5 +1,4 @@
--- Ids begin with a digest of client and subject, so requests for one subject lie together. The later status wins, of
--- equal ones the earlier row.
+-- A digest of client and subject begins the id. The later status wins, of equal ones the earlier row.
 CREATE TABLE IF NOT EXISTS {{local data_subject_requests}} {{on cluster}} (
   client_id String,
   request_id String COMMENT 'digest of client and subject, dash, number of the request for this subject',
@@ -17,8 +16,7 @@ CREATE TABLE IF NOT EXISTS {{local data_subject_requests}} {{on cluster}} (
 
 {{distributed data_subject_requests by cityHash64(client_id)}};
 
--- A value is the id of a conversation or message, or the keyed hash of a person's identifier. Rows are only added, but
--- for ids of end users that a writer found.
+-- A record's id, or the keyed hash of a person's identifier. Only added, but for ids of end users that writers found.
 CREATE TABLE IF NOT EXISTS {{local suppressions}} {{on cluster}} (
   client_id String,
   kind Enum8('secret' = 0, 'conversation' = 1, 'message' = 2, 'subject' = 3, 'end_user' = 4)
@@ -32,10 +30,9 @@ CREATE TABLE IF NOT EXISTS {{local suppressions}} {{on cluster}} (
 
 {{distributed suppressions by cityHash64(client_id, value)}};
 
--- Rows go when their request ends; a repeated step inserts the same ones. Kinds: conversation, message, chatter_id,
--- end_user_id, email; `… record` with one date each; `rows` counts for the receipt; `run` names a run. Requests
--- `found/…`, `again/…`, `preview/…` are nobody's, `expired/…` retention's, also with kinds `… moved` and `… stale`:
--- live and other dates of a moved record.
+-- Kinds: conversation, message, chatter_id, end_user_id, email; `… record` with one date each; `rows` counts for the
+-- receipt; `run` names a run. Requests `found/…`, `again/…`, `preview/…` are nobody's; `expired/…` are retention's,
+-- also with `… moved` and `… stale`: live and other dates of a moved record.
 CREATE TABLE IF NOT EXISTS {{local erasure_keys}} {{on cluster}} (
   client_id LowCardinality(String),
   phase Enum8('found' = 1, 'erased' = 2, 'deleting' = 3)

@@ -1,4 +1,4 @@
--- A job's statements need not carry its keys. A run drops its partition at its end.
+-- A run drops its partition at its end.
 CREATE TABLE IF NOT EXISTS {{local job_keys}} {{on cluster}} (
   run_id String,
   kind LowCardinality(String),
@@ -17,7 +17,7 @@ SETTINGS ttl_only_drop_parts = 1;
 
 {{distributed job_keys by cityHash64(client_id, id)}};
 
--- The version is the instant of writing, by ClickHouse's clock. Numbers are counted from the tables, never added up.
+-- Versions by ClickHouse's clock. Numbers are counted from the tables, never added up.
 CREATE TABLE IF NOT EXISTS {{local upload_windows}} {{on cluster}} (
   seconds UInt32 COMMENT 'length of the window',
   window_start DateTime('UTC'),
@@ -38,7 +38,7 @@ TTL window_start + INTERVAL 400 DAY;
 
 {{distributed upload_windows by cityHash64(window_start, table)}};
 
--- As they were when the backfill began. Hashes instead of ids.
+-- As they were when the backfill began, without ids.
 CREATE TABLE IF NOT EXISTS {{local backfill_rows}} {{on cluster}} (
   run_id String,
   record UInt64 COMMENT 'hash of client and id',
@@ -60,7 +60,7 @@ SETTINGS ttl_only_drop_parts = 1, index_granularity = 1024;
 
 {{distributed backfill_rows by record}};
 
--- The first arrival and the count of earlier replays identify a dead letter, so one that was written twice is one.
+-- Identified by first arrival and earlier replays, so one that was written twice is one.
 CREATE TABLE IF NOT EXISTS {{local replayed_dead_letters}} {{on cluster}} (
   topic LowCardinality(String) COMMENT 'that the record came from',
   partition UInt16 COMMENT 'of the first arrival',
@@ -79,7 +79,6 @@ TTL toDateTime(replayed_at) + INTERVAL 400 DAY;
 
 {{distributed replayed_dead_letters by cityHash64(topic, partition, offset)}};
 
--- Where the scheduled comparison continues.
 CREATE TABLE IF NOT EXISTS {{local reconciled}} {{on cluster}} (
   topic LowCardinality(String),
   partition UInt16,

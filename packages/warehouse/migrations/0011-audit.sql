@@ -1,4 +1,4 @@
--- Two rows for each command and erasure, before and after. The users of the services cannot change or delete them.
+-- Before and after each command and erasure. Services cannot change or delete rows.
 CREATE TABLE IF NOT EXISTS {{local audit}} {{on cluster}} (
   run_id String COMMENT 'the same before and after',
   state Enum8('begun' = 1, 'done' = 2, 'failed' = 3),

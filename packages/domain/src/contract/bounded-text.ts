@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Counts as JSON Schema does: a surrogate pair is one character. */
+/** A surrogate pair is one character, as in JSON Schema. */
 export const hasAtMost = (text: string, most: number): boolean =>
   text.length <= most || (text.length <= 2 * most && Array.from(text).length <= most);
 
@@ -8,7 +8,6 @@ export const hasAtMost = (text: string, most: number): boolean =>
 export const boundedText = (most: number, message = `must have at most ${most} characters`) =>
   z
     .string()
-    // Not zod's own maximum, which counts UTF-16 units.
     .refine((text) => hasAtMost(text, most), message)
     .refine((text) => text.isWellFormed(), "holds half a surrogate pair")
     .meta({ maxLength: most });

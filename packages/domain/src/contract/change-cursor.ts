@@ -1,11 +1,10 @@
 import { MICROS_IN_DAY, type Micros } from "../event/timestamp.ts";
 
 export type ChangePosition = {
-  /** The next change was stored at this instant or later. */
+  /** The next change is no earlier. */
   readonly date: Micros;
-  /** At that instant, the next change has a larger id. */
   readonly id: string;
-  /** The reader's start: what it holds was read then or later. */
+  /** What the reader holds was read then or later. */
   readonly begun: Micros;
 };
 
@@ -22,14 +21,13 @@ export const decodeChangePosition = (content: string): ChangePosition | undefine
   return { date: Number(date), begun: Number(begun), id };
 };
 
-/** What a cursor's signature covers; distinct for distinct content or scope. */
+/** What the signature covers; distinct for distinct content or scope. */
 export const signedChange = (content: string, { clientId, list }: ChangeScope): string =>
   JSON.stringify([content, clientId, list]);
 
 /** At least; the TTL of `changes` is 32 days. */
 export const DELETIONS_KEPT_DAYS = 30;
 
-/** Whether deletions after this position may have been removed. */
 export const isExpiredPosition = ({ date, begun }: ChangePosition, now: Micros): boolean => {
   const kept = now - DELETIONS_KEPT_DAYS * MICROS_IN_DAY;
   return date < kept && begun < kept;

@@ -18,7 +18,6 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 export const FINISHED_STATUSES: readonly RequestStatus[] = ["refused", "failed", "completed"];
 
 const MAX_IDENTIFIERS = 100;
-/** The address and the identifiers. */
 export const MAX_NAMES = MAX_IDENTIFIERS + 1;
 
 // Permissive: only the mail system knows which addresses are valid. Lengths: RFC 5321.
@@ -29,7 +28,7 @@ const email = boundedText(512, "must have at most 64 characters, @, and at most 
   .regex(EMAIL, "must be an e-mail address")
   .trim();
 
-/** Words in place of a person's id (specification 2.1, 2.2): as an id they would name everybody. */
+/** As a person's id they would name everybody (specification 2.1, 2.2). */
 const RESERVED = ["agent", "bot", "platform", "none", "null", "undefined", "baseline"];
 
 // A pattern of JSON Schema has no flags.
@@ -39,7 +38,7 @@ const ANY_CASE = RESERVED.join("|").replaceAll(
 );
 const NO_RESERVED = new RegExp(String.raw`^(?!\s*(?:${ANY_CASE})\s*$)`);
 
-/** Accepts the id of every person that a record can carry. */
+/** Accepts every id of a person in records. */
 const personId = boundedText(MAX_ID_LENGTH)
   .min(1, "must not be empty")
   .regex(NO_RESERVED, `is a word that stands for no person: ${RESERVED.join(", ")}`);
@@ -67,7 +66,6 @@ export const dataSubjectRequestSchema = z.strictObject({
 export type DataSubjectRequestBody = z.infer<typeof dataSubjectRequestSchema>;
 export type SubjectIdentifier = z.infer<typeof identifier>;
 
-/** The form in which requests are compared and stored. */
 export type DataSubject = {
   readonly email: string | null;
   readonly identifiers: readonly SubjectIdentifier[];
@@ -78,7 +76,6 @@ const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
 const canonical = (one: SubjectIdentifier): SubjectIdentifier =>
   one.type === "email" ? { type: one.type, value: emailForm(one.value) } : one;
 
-/** Undefined when the body names nobody. */
 export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undefined => {
   const identifiers = (body.identifiers ?? [])
     .map(canonical)
@@ -91,6 +88,6 @@ export const dataSubjectOf = (body: DataSubjectRequestBody): DataSubject | undef
 export const namesOf = ({ email: address, identifiers }: DataSubject): readonly SubjectIdentifier[] =>
   address === null ? identifiers : [{ type: "email", value: address }, ...identifiers];
 
-/** Equal exactly for equal subjects. */
+/** Equal only for equal subjects. */
 export const subjectText = ({ email: address, identifiers }: DataSubject): string =>
   JSON.stringify([address, identifiers.map(({ type, value }) => [type, value])]);

@@ -1,4 +1,4 @@
-/** Blanks around an address, for JavaScript (flag u) and RE2. */
+/** For JavaScript (flag u) and RE2. */
 const BLANKS = [
   ["09", "0D"],
   ["20", "20"],
@@ -19,10 +19,8 @@ const classOf = (character: "u" | "x"): string =>
 
 const AROUND = new RegExp(`^[${classOf("u")}]+|[${classOf("u")}]+$`, "gu");
 
-/** The form in which e-mail addresses are compared. */
 export const emailForm = (text: string): string =>
-  // Final sigma: the only character whose lower case depends on its neighbours.
+  // The only character whose lower case depends on its neighbours.
   text.replace(AROUND, "").toLowerCase().replaceAll("ς", "σ");
 
-/** The same blanks in RE2, for SQL. */
 export const EMAIL_BLANKS = `^[${classOf("x")}]+|[${classOf("x")}]+$`;

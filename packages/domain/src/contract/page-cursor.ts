@@ -1,8 +1,8 @@
-/** The last record returned, by its filtered date (µs since the epoch); empty id: before all of that date. */
+/** The last record, by its filtered date (µs); empty id: before all of that date. */
 export type CursorPosition = {
   readonly date: number;
   readonly id: string;
-  /** Distance between the page's records, whole µs. */
+  /** Whole µs between the page's records. */
   readonly pace?: number;
 };
 
@@ -11,17 +11,16 @@ export type CursorScope = {
   readonly endpoint: string;
   readonly filter: "created" | "updated";
   readonly conversationId: string | null;
-  /** Inclusive, µs since the epoch. */
+  /** Inclusive, µs. */
   readonly since: number;
-  /** Exclusive, µs since the epoch. */
+  /** Exclusive, µs. */
   readonly to: number;
 };
 
-// Both stay readable: readers keep paging during a roll-out.
+// Readers page on during a roll-out: both stay readable.
 const SHAPE = /^1:(0|[1-9]\d{0,15}):(.*)$/s;
 const SHAPE_WITH_PACE = /^2:(0|[1-9]\d{0,15}):(0|[1-9]\d{0,15}):(.*)$/s;
 
-/** Without the scope, which the request repeats. */
 export const encodePosition = ({ date, pace, id }: CursorPosition): string =>
   pace === undefined ? `1:${date}:${id}` : `2:${date}:${pace}:${id}`;
 
@@ -32,7 +31,7 @@ export const decodePosition = (content: string): CursorPosition | undefined => {
   return idBehind === undefined ? undefined : { date: Number(on), pace: Number(pace), id: idBehind };
 };
 
-/** What a cursor's signature covers; distinct for distinct content or scope. */
+/** What the signature covers; distinct for distinct content or scope. */
 export const signedText = (content: string, scope: CursorScope): string =>
   JSON.stringify([
     content,

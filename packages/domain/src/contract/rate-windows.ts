@@ -7,7 +7,7 @@ const UNITS = Object.entries(UNIT_SECONDS).sort(([, one], [, other]) => other - 
 const OFF = "off";
 const WINDOW = /^([1-9]\d{0,6})\/([1-9]\d{0,4})([smhd])$/;
 
-/** Reads `10/1s,100/1m` (s, m, h, d) or `off`; undefined if malformed, out of range or a length repeats. */
+/** `10/1s,100/1m` or `off`; undefined if malformed, out of range or a length repeats. */
 export const parseRateWindows = (text: string): readonly RateWindow[] | undefined => {
   if (text.trim() === OFF) return [];
   const windows: RateWindow[] = [];
@@ -25,7 +25,6 @@ export const parseRateWindows = (text: string): readonly RateWindow[] | undefine
   return windows;
 };
 
-/** Text that `parseRateWindows` reads back. */
 export const formatRateWindows = (windows: readonly RateWindow[]): string =>
   windows.length === 0 ? OFF : windows.map(formatWindow).join(",");
 

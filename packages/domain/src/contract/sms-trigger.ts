@@ -11,7 +11,7 @@ const MAX_META_NAME = 100;
 const MAX_META_TEXT = 1_000;
 
 export const CAMPAIGN_KEY = /^[A-Za-z0-9._-]{1,128}$/;
-/** Form of BCP 47, not looked up in its registry. */
+/** BCP 47 by form only. */
 export const LANGUAGE_TAG = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}$/;
 
 const campaignKey = z
@@ -39,7 +39,7 @@ const metaNamesRefusal = (value: unknown): string | undefined => {
   return undefined;
 };
 
-// Names first: each of many wrong values would be its own issue.
+// Names first: each of many wrong values would be an issue.
 const metaFields = z.preprocess(
   (fields, context) => {
     const refusal = metaNamesRefusal(fields);
@@ -66,7 +66,6 @@ export const smsTriggerSchema = z.strictObject({
 
 export type SmsTrigger = z.infer<typeof smsTriggerSchema>;
 
-/** A CloudEvent in structured mode. */
 export const smsTriggerEventSchema = envelopeSchema.extend({
   time: envelopeSchema.shape.time.describe("Instant of the request, ISO 8601"),
   type: z.literal(SMS_TRIGGER_TYPE),
@@ -110,6 +109,6 @@ export const smsTriggerEvent = (given: {
   };
 };
 
-/** Keeps a client's requests for one number in order. */
+/** Keeps requests for one number in order. */
 export const smsTriggerBusKey = (event: SmsTriggerEvent): string =>
   `${event.clientid}:${event.data.recipient.meta_fields.phone_number}`;

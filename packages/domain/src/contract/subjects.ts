@@ -13,7 +13,7 @@ const PERSONS = byEventType((kind) => {
   return { idNames, places };
 });
 
-/** Words such as `bot` as sender or recipient are included: no erasure request can name them. */
+/** Includes words such as `bot`: no erasure request can name them. */
 export const subjectsOf = (record: ExportRecord): string[] => {
   const { idNames, places } = PERSONS[record.type];
   const subjects = idNames === null ? [] : [subjectOf(idNames, record.id)];

@@ -13,11 +13,11 @@ const wholeNumber = (text: string | undefined): number | undefined => {
   return Number(text);
 };
 
-/** ms since the epoch; null: none. */
+/** ms; null: none. */
 export const instantOf = (header: BusHeader): number | null => {
   const text = textOf(header) ?? "";
   const at = new Date(text);
-  // Only the form that ingest writes; JavaScript parses many more.
+  // JavaScript parses many other forms.
   return Number.isNaN(at.getTime()) || at.toISOString() !== text ? null : at.getTime();
 };
 
@@ -28,7 +28,6 @@ type Placed = {
   readonly headers: BusHeaders;
 };
 
-/** Undefined unless the message is a replayed dead letter of this topic. */
 const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined => {
   if ((textOf(headers["dl-topic"]) ?? topic) !== topic) return undefined;
   const partition = wholeNumber(textOf(headers["dl-partition"]));
@@ -42,7 +41,7 @@ const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined => {
 export const busPositionOf = (message: Placed): BusPosition =>
   firstPlaceOf(message) ?? { partition: message.partition, offset: message.offset };
 
-/** ms since the epoch; null: unknown. With the place it identifies a message across re-created topics. */
+/** ms; null: unknown. With the place it identifies messages across re-created topics. */
 export const arrivalTimeOf = (message: Placed & { readonly timestamp: number }): number | null => {
   const isReplay = firstPlaceOf(message) !== undefined;
   if (isReplay) return instantOf(message.headers["dl-time"]);

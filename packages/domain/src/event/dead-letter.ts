@@ -6,21 +6,18 @@ const SUFFIX = ".dead-letter";
 
 export const deadLetterTopic = (topic: string): string => `${topic}${SUFFIX}`;
 
-/** Instants in ms since the epoch; null: unknown. */
+/** Instants in ms; null: unknown. */
 export type DeadLetterFacts = {
   readonly reason: string;
   /** Names fields, never their values. */
   readonly detail: string;
-  /** Of the rejected record. */
   readonly topic: string;
-  /** The record's first place there. */
+  /** Of the first arrival. */
   readonly arrival: BusPosition;
-  /** Bus time of the first arrival. */
   readonly arrivedAt: number | null;
   readonly rejectedAt: number | null;
   /** Before this rejection. */
   readonly replays: number;
-  /** The record was too large for a dead letter. */
   readonly leftOut: boolean;
 };
 

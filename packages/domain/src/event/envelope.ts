@@ -18,7 +18,7 @@ const mediaTypeOf = (contentType: string): string => contentType.split(";", 1)[0
 const isJson = (contentType: string): boolean =>
   contentType === "" || mediaTypeOf(contentType) === "application/json";
 
-/** CloudEvents 1.0 attributes, with the extension `clientid`. */
+/** CloudEvents 1.0 with the extension `clientid`. */
 export const envelopeSchema = z.object({
   specversion: z.literal("1.0"),
   id: attribute.describe("Unique per event and source"),
@@ -37,7 +37,6 @@ export const envelopeSchema = z.object({
 export type Attributes = {
   readonly type: string;
   readonly clientId: string;
-  /** The record's id, if given. */
   readonly subject: string | null;
   readonly exportedAt: Micros;
 };
@@ -45,7 +44,6 @@ export type Attributes = {
 export type Envelope = {
   readonly attributes: Attributes;
   readonly data: Record<string, unknown>;
-  /** Parts are cut from it unchanged. */
   readonly dataText: () => string;
 };
 
@@ -67,12 +65,11 @@ export function validAttributes(given: Readonly<Record<string, unknown>>): Attri
 export type HeadersRead = {
   /** Null in structured mode. */
   readonly attributes: Readonly<HeaderAttributes> | null;
-  /** Names of headers. */
   readonly unreadable: readonly string[];
   readonly problems: readonly string[];
 };
 
-/** Structured by content type, or without `ce_specversion` (CloudEvents Kafka binding 1.0, section 3). */
+/** Modes by the CloudEvents Kafka binding 1.0, section 3. */
 export function readHeaders(headers: BusHeaders): HeadersRead {
   const contentType = headerText(headers["content-type"]);
   const mediaType = mediaTypeOf(contentType ?? "");

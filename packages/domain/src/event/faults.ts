@@ -14,7 +14,7 @@ type Given = Readonly<Record<string, unknown>>;
 const all = (reason: RejectionReason, problems: readonly string[]): Rejected[] =>
   problems.map((problem) => rejected(reason, problem));
 
-/** `mayBeEmpty`: path of a date that counts as absent when empty. */
+/** `mayBeEmpty`: path of a date that counts as absent if empty. */
 function dateFaults(fields: readonly Field[], data: Given, mayBeEmpty?: string, path = ""): Rejected[] {
   return fields.flatMap(([name, kind, inner = []]) => {
     const value = data[name];
@@ -31,7 +31,6 @@ function dateFaults(fields: readonly Field[], data: Given, mayBeEmpty?: string, 
   });
 }
 
-/** Names every fault of a rejected event; the first gives the reason. */
 export function faultFinder<Data, Read extends keyof Data & string>(
   form: RecordForm<Data, Read>,
   expected: EventType,
@@ -78,7 +77,6 @@ export function faultFinder<Data, Read extends keyof Data & string>(
       ...(isObject(data) ? [] : [rejected("invalid_envelope", `${hint} a JSON object`)]),
       ...(isOther ? [rejected("unexpected_type", `type is not ${expected}`)] : []),
       ...ofTime(given, latestTime),
-      // Another kind has its own rules.
       ...(isObject(data) && !isOther ? ofData(data, subject) : []),
     ];
   };

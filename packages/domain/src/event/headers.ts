@@ -5,7 +5,7 @@ export type BusHeaders = Readonly<Record<string, BusHeader>>;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** null: no text; undefined: several values, or not UTF-8. */
+/** null: none; undefined: several values, or not UTF-8. */
 export const headerText = (header: BusHeader): string | null | undefined => {
   if (header === undefined || header === null) return null;
   if (typeof header === "string") return header;

@@ -1,4 +1,4 @@
-/** A closed list: each is a metric label and a dead-letter header. */
+/** Closed: metric labels and dead-letter headers. */
 export const REJECTION_REASONS = [
   "empty_value",
   "invalid_envelope",
@@ -19,14 +19,14 @@ export type RejectionReason = (typeof REJECTION_REASONS)[number];
 export type Rejected = {
   readonly kind: "rejected";
   readonly reason: RejectionReason;
-  /** Every fault found. Names fields, never their values. */
+  /** Names fields, never their values. */
   readonly detail: string;
 };
 
-/** A closed list: each is a metric label. */
+/** Closed: metric labels. */
 export const IGNORED_REASONS = ["null_value", "suppressed"] as const;
 
-/** A tombstone, or a record that was erased: no data is lost. */
+/** No data is lost: a tombstone, or an erased record. */
 export type Ignored = { readonly kind: "ignored"; readonly reason: (typeof IGNORED_REASONS)[number] };
 
 export function rejected(reason: RejectionReason, detail: string): Rejected {

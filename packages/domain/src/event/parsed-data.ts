@@ -15,7 +15,6 @@ type Given = {
   readonly repaired: readonly string[];
 };
 
-/** U+FFFD for each half of a surrogate pair. */
 function withoutHalfPairs({ data, dataText }: Envelope, fields: readonly Field[]): Given {
   const before = dataText();
   const text = replaceHalfPairs(before);
@@ -25,7 +24,7 @@ function withoutHalfPairs({ data, dataText }: Envelope, fields: readonly Field[]
   return { given, text, repaired: fields.map(([name]) => name).filter(isChanged) };
 }
 
-/** The fallback reader; undefined when a rule is broken. */
+/** The fallback reader. */
 export function parsedDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const { schema, fields } = form;
   const noteUnknown = unknownFieldsBeside(fields);
@@ -34,7 +33,7 @@ export function parsedDataReader<Data, Read extends keyof Data & string>(form: R
     if (keys === undefined) return undefined;
     const checked = schema.safeParse(envelope.data);
     if (!checked.success) return undefined;
-    // Only now: an id with half a pair is rejected above.
+    // Only now, since an id with half a pair is rejected above.
     const { given, text, repaired } = withoutHalfPairs(envelope, fields);
     const parsedKeys = given === envelope.data ? keys : countKeys(given);
     const once = countKeyTexts(text) === parsedKeys ? text : withoutRepeatedKeys(text);

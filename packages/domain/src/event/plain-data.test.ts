@@ -12,7 +12,6 @@ import { plainDataReader } from "./plain-data.ts";
 
 type Text = fc.Arbitrary<string>;
 
-/** Mostly valid JSON. */
 type Pieces = { readonly space: Text; readonly literal: Text; readonly number: Text; readonly word: Text };
 
 const piecesOf = (
@@ -148,7 +147,6 @@ const event = (data: Text): Text =>
     data.map((text) => `{"data" : ${text},${ENVELOPE.replace("urn:x", "urn:\\u0078")}} x`),
   );
 
-/** Fields that are rendered from the record's text. */
 const groupsOf = (fields: readonly Field[]): (readonly Field[])[] => {
   const sent = fields.filter(([name]) => name !== "record_last_updated");
   const at = sent.findIndex(([name]) => name === "handoffs");
@@ -173,7 +171,6 @@ const check = <Data, Read extends keyof Data & string>(form: RecordForm<Data, Re
     const parsed = envelope && parsedData(envelope);
     const { detail } = rejectionOf(text, headers, undefined);
     if (parsed === undefined) expect(detail).not.toBe("");
-    // The record's own dates are read later.
     else expect(detail.replaceAll(/[\w.]+ is not an ISO 8601 date-time(; )?/g, "")).toBe("");
     if (plain === undefined) {
       seen.other += 1;

@@ -8,12 +8,12 @@ import { beginPass, isNullAt, NOT_PLAIN, type Pass, QUOTE, skipBlanks } from "..
 
 const NOTHING: readonly string[] = [];
 const ATTRIBUTES = Object.keys(envelopeSchema.shape);
-// The schema checks their rules together.
+// The schema checks their rules.
 const attributeTexts = z.object(
   Object.fromEntries([...ATTRIBUTES.map((name) => [name, z.string().nullish()]), ["data", z.string()]]),
 );
 
-/** Undefined: absent. Shares memory with the text unless `kept`. */
+/** Shares memory with the text unless `kept`. */
 function valueOf(
   { text, hasEscapes }: Pass,
   { keys, starts, ends }: PlainFields,
@@ -32,13 +32,13 @@ function valueOf(
 
 export type PlainEvent<Data> = EventData<Data> & { readonly attributes: Attributes };
 
-/** The one-pass reader; undefined for events that are not plain. A rendering holds until the next read. */
+/** The one-pass reader. A rendering holds until the next read. */
 export function plainDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const fields = plainFields(form.schema, { takesUnknown: true });
   const names = Object.keys(form.schema.shape);
   // Ids outlive the event and must not hold its text.
   const reads = form.reads.map((name) => [name, names.indexOf(name), name.endsWith("_id")] as const);
-  // A copy of it is faster than adding fields one by one.
+  // A copy is faster than adding fields one by one.
   const blank = Object.fromEntries(form.reads.map((name) => [name, undefined]));
   const envelope = plainFields(attributeTexts, { takesUnknown: true, readers: { data: fields.read } });
 

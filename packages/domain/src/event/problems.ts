@@ -32,12 +32,11 @@ const inWords = (issue: Issue, value: unknown): string => {
     case "invalid_value":
       return `is not ${issue.values.map((one) => JSON.stringify(one)).join(" or ")}`;
     default:
-      // Our own rules have their own words.
       return issue.message;
   }
 };
 
-/** A path and words for each fault, never the values. */
+/** Never names values. */
 export const problemsOf = (issues: readonly Issue[], given: unknown): string[] =>
   issues.map((issue) => {
     const path = issue.path.map(String).join(".");

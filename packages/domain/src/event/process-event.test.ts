@@ -31,7 +31,6 @@ function structured(type: EventType, data: unknown, attributes: Record<string, u
   return processEvent({ text, headers: { "content-type": "application/cloudevents+json" }, position }, type);
 }
 
-/** Keeps numbers and key order as written here. */
 function exact(type: EventType, data: string, mode: "structured" | "binary" = "structured") {
   const attributes = attributesOf(type);
   if (mode === "structured") {
@@ -120,7 +119,7 @@ describe("an accepted record", () => {
       '"used_mcp":[{"id":null,"tool_id":null,"connection_id":null,"connection_name":null,"tool_name":"n","outcome_status":null},{"id":null,"tool_id":null,"connection_id":null,"connection_name":null,"tool_name":null,"outcome_status":null}],',
     ];
     const quick = accepted(structured("conversation.exported", given));
-    // The unknown number forces the fallback reader.
+    // Forces the fallback reader.
     const slow = accepted(
       exact("conversation.exported", JSON.stringify(given, null, " ").replace(/\}$/, ',"zzz":1.0}')),
     );
@@ -330,7 +329,7 @@ describe("free-form parts", () => {
         (variables, space) => {
           const data = { ...conversationData, variables, inquiry_summary: JSON.stringify(variables) };
           const quick = rendered(structured("conversation.exported", data));
-          // The number is dropped, but forces the fallback reader.
+          // Forces the fallback reader.
           const text = JSON.stringify(data, null, space).replace(/\}$/, ',"unknown":1.0}');
           expect(rendered(exact("conversation.exported", text))).toBe(quick);
         },
@@ -368,7 +367,6 @@ describe("text that readers of lines would cut", () => {
     .map((parts) => parts.join(""));
   /** Line ends for httpx, readline and splitlines, and what JSON forbids. */
   const CUT = /[^\P{Cc}\u007f]|[\u2028\u2029]/u;
-  /** As Python prints it. */
   const ascii = (json: string): string =>
     json.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
   const wellFormed = (value: unknown): unknown =>
@@ -409,7 +407,7 @@ describe("text that readers of lines would cut", () => {
         ] as const;
         for (const [type, data] of events) {
           const json = JSON.stringify(data);
-          // The escaped key is dropped, but forces the fallback reader.
+          // The escaped key forces the fallback reader.
           const slow = json.replace(/\}$/, ',"\\u0058":1}');
           const [first = "", ...others] = [json, ascii(json), slow, ascii(slow)].flatMap((one) =>
             (["structured", "binary"] as const).map((mode) => rendered(exact(type, one, mode))),
@@ -452,7 +450,7 @@ describe("text that readers of lines would cut", () => {
 describe("numbers that readers refuse", () => {
   const reasonsOf = (type: EventType, data: string) =>
     (["structured", "binary"] as const).flatMap((mode) =>
-      // The escaped key forces the fallback reader.
+      // The key forces the fallback reader.
       [data, data.replace(/\}$/, ',"\\u0058":1}')].map((text) => {
         const outcome = exact(type, text, mode);
         return outcome.kind === "rejected" ? `${outcome.reason} ${outcome.detail}` : outcome.kind;
@@ -703,7 +701,7 @@ describe("rejections", () => {
     for (const mode of ["structured", "binary"] as const) {
       const none = exact("conversation.exported", data("null"), mode);
       expect(reasonOf(none)).toBe("accepted");
-      // The escaped key forces the fallback reader.
+      // The key forces the fallback reader.
       for (const text of [data('""'), data('""').replace('"handoff_id"', '"handoff\\u005fid"')])
         expect(exact("conversation.exported", text, mode)).toEqual(none);
     }
@@ -971,7 +969,6 @@ describe("the merge", () => {
     handoffs: Map<string, { entry: string; date: number; record: ExportRecord }>;
   };
 
-  /** What tables that keep the largest version hold. */
   function take(records: readonly ExportRecord[]): Map<string, Shown> {
     const shown = new Map<string, Shown>();
     for (const record of records) {
@@ -1117,7 +1114,7 @@ describe("what readers' parsers refuse", () => {
     const text = `${beforeUpload}${afterUpload}[]${tail}`;
     return { text: /"variables":(.*)}$/s.exec(text)?.[1], whole: text, nonstandard: outcome.nonstandard };
   };
-  /** The member forces each way of rendering. */
+  /** By a member that forces it. */
   const WAYS = [
     ["values", ""],
     ["text", '"exact":1.0,'],

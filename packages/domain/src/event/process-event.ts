@@ -17,9 +17,9 @@ import type { BusPosition } from "./version.ts";
 export type Accepted = {
   readonly kind: "accepted";
   readonly record: ExportRecord;
-  /** Paths that the specification does not know: dropped and counted; at most 20. */
+  /** Paths; dropped and counted, at most 20. */
   readonly unknownFields: readonly string[];
-  /** Fields with undocumented values: kept and counted; at most 20. */
+  /** Fields with undocumented values; kept and counted, at most 20. */
   readonly nonstandard: readonly string[];
 };
 
@@ -29,7 +29,7 @@ export type BusEvent = {
   readonly text: string | null;
   readonly headers: BusHeaders;
   readonly position: BusPosition;
-  /** µs since the epoch. A later `time` is rejected: no true export could replace it. */
+  /** µs. A later `time` is rejected: no true export could replace it. */
   readonly latestTime?: Micros;
 };
 

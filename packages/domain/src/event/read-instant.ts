@@ -1,13 +1,12 @@
 import { type Rejected, type RejectionReason, rejected } from "./outcome.ts";
 import { isAcceptedInstant, isTimestampForm, type Micros, parseTimestamp } from "./timestamp.ts";
 
-/** Undefined: no accepted instant. */
 export function readInstant(text: string): Micros | undefined {
   const instant = parseTimestamp(text);
   return instant !== undefined && isAcceptedInstant(instant) ? instant : undefined;
 }
 
-/** `malformed`: the reason for a text that is no date-time. */
+/** `malformed`: for a text that is no date-time. */
 export function instantFaults(text: string, field: string, malformed: RejectionReason): Rejected[] {
   if (readInstant(text) !== undefined) return [];
   if (parseTimestamp(text) !== undefined)

@@ -4,7 +4,7 @@ import { rejected } from "./outcome.ts";
 import { type Outcome, processEvent } from "./process-event.ts";
 import type { EventType } from "../kinds/record-kinds.ts";
 
-/** `timestamp`: ms since the epoch, negative: none. `unreadable`: for all messages up to `lastOffset`. */
+/** `timestamp`: ms, negative: none. `unreadable`: for all messages up to `lastOffset`. */
 export type EventMessage = {
   readonly topic: string;
   readonly partition: number;
@@ -16,7 +16,7 @@ export type EventMessage = {
   readonly unreadable?: { readonly lastOffset: number; readonly why: string };
 };
 
-/** ms since the epoch; a publisher's clock counts only up to `now`. */
+/** ms; a publisher's clock counts only up to `now`. */
 const arrivalOf = ({ timestamp, hasBrokerTime }: EventMessage, now: number): number => {
   if (timestamp < 0) return now;
   return hasBrokerTime === true ? timestamp : Math.min(timestamp, now);
@@ -24,11 +24,10 @@ const arrivalOf = ({ timestamp, hasBrokerTime }: EventMessage, now: number): num
 
 const SCHEMA_PREFIX_BYTES = 5;
 
-/** Confluent's serialiser puts a zero byte and a schema id before the JSON. */
+/** Confluent's serialiser puts a zero byte and a schema id first. */
 export const hasSchemaPrefix = (value: Uint8Array): boolean =>
   value[0] === 0 && value.length >= SCHEMA_PREFIX_BYTES;
 
-/** Shares the memory. */
 export const withoutSchemaPrefix = <Bytes extends Uint8Array>(value: Bytes): Bytes =>
   hasSchemaPrefix(value) ? (value.subarray(SCHEMA_PREFIX_BYTES) as Bytes) : value;
 
@@ -42,7 +41,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   }
 };
 
-/** `maxTimeAheadMs`: by how much an event's time may exceed its arrival; `now`: ms since the epoch. */
+/** `maxTimeAheadMs`: of an event's time after its arrival. `now`: ms. */
 export const readMessage = (
   message: EventMessage,
   type: EventType,

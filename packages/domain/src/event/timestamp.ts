@@ -1,12 +1,12 @@
-/** Whole µs since the epoch; the largest accepted instant is below 2^53. */
+/** Whole µs since the epoch; accepted ones are below 2^53. */
 export type Micros = number;
 
 export const MICROS_IN_SECOND = 1_000_000;
 export const MICROS_IN_DAY = 86_400_000_000;
 
-/** Unsigned versions would wrap below it. */
+/** Unsigned versions wrap below it. */
 export const MIN_INSTANT: Micros = 0;
-/** 2106-01-01T00:00:00Z, exclusive: ClickHouse's hour and day functions wrap above. */
+/** 2106-01-01T00:00:00Z: ClickHouse's hour and day functions wrap above. */
 export const END_OF_TIME: Micros = 4_291_747_200_000_000;
 
 const SPACE = 32;
@@ -68,7 +68,6 @@ type Parts = {
   readonly second: number;
   /** µs */
   readonly fraction: number;
-  /** 1 or -1 */
   readonly offsetSign: number;
   readonly offsetHour: number;
   readonly offsetMinute: number;
@@ -79,17 +78,15 @@ const digitAt = (text: string, at: number): number => {
   return digit >= 0 && digit <= 9 ? digit : NaN;
 };
 
-/** NaN unless both are digits. */
 const pairAt = (text: string, at: number): number => digitAt(text, at) * 10 + digitAt(text, at + 1);
 
-/** Or after one digit too many. */
 function afterFraction(text: string, start: number): number {
   let at = start;
   while (at <= start + MOST_FRACTION_DIGITS && digitAt(text, at) >= 0) at += 1;
   return at;
 }
 
-/** In µs. */
+/** µs */
 function fractionOf(text: string, start: number, end: number): number {
   const kept = Math.min(end, start + KEPT_FRACTION_DIGITS);
   let value = 0;
@@ -98,7 +95,7 @@ function fractionOf(text: string, start: number, end: number): number {
 }
 
 function partsOf(text: string): Parts | undefined {
-  // A regular expression takes five times as long, and each event has several dates.
+  // A regular expression takes five times as long.
   const between = text.charCodeAt(10);
   if (text.charCodeAt(4) !== MINUS || text.charCodeAt(7) !== MINUS) return undefined;
   if ((between !== CAPITAL_T && between !== SPACE) || text.charCodeAt(13) !== COLON) return undefined;
@@ -143,12 +140,11 @@ function partsOf(text: string): Parts | undefined {
     offsetMinute,
   };
   const { year, month, day, hour, minute } = parts;
-  // NaN if any part is NaN.
   const sum = year + month + day + hour + minute + second + offsetHour + offsetMinute;
   return at === text.length && !Number.isNaN(sum) ? parts : undefined;
 }
 
-/** 0 to 9 fraction digits, cut after the sixth; no offset means UTC. May be out of range (`isAcceptedInstant`). */
+/** 0 to 9 fraction digits, cut after the sixth; no offset is UTC. May be out of range. */
 export function parseTimestamp(text: string): Micros | undefined {
   const parts = partsOf(text);
   if (parts === undefined) return undefined;
@@ -162,7 +158,7 @@ export function parseTimestamp(text: string): Micros | undefined {
   return daysFromCivil(year, month, day) * MICROS_IN_DAY + seconds * 1_000_000 + fraction;
 }
 
-/** True also for a date that does not exist. */
+/** True also for dates that do not exist. */
 export function isTimestampForm(text: string): boolean {
   return partsOf(text) !== undefined;
 }
@@ -208,17 +204,17 @@ function formatWith(instant: Micros, suffix: string): string {
   return `${dateText(days)}${twoDigits(hours)}:${twoDigits(minutes - hours * 60)}:${twoDigits(seconds - minutes * 60)}.${fraction}${suffix}`;
 }
 
-/** The form in which dates leave: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00`, 32 characters. */
+/** The form in which dates leave: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00`. */
 export function formatTimestamp(instant: Micros): string {
   return formatWith(instant, "+00:00");
 }
 
-/** For query parameters and links: `YYYY-MM-DDTHH:MM:SS.ffffffZ`. */
+/** For links: `YYYY-MM-DDTHH:MM:SS.ffffffZ`. */
 export function formatTimestampZ(instant: Micros): string {
   return formatWith(instant, "Z");
 }
 
-/** year * 12 + month - 1: warehouse partitions are months. */
+/** year * 12 + month - 1 */
 export function monthOf(instant: Micros): number {
   const { year, month } = civilFromDays(Math.floor(instant / MICROS_IN_DAY));
   return year * 12 + month - 1;

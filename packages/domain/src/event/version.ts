@@ -1,6 +1,6 @@
 import type { Micros } from "./timestamp.ts";
 
-/** A line of a file without a position has its number as offset in partition 0. */
+/** A file's line without a position: partition 0, its number as offset. */
 export type BusPosition = {
   /** 0 to 65,535 */
   readonly partition: number;
@@ -8,7 +8,7 @@ export type BusPosition = {
   readonly offset: number;
 };
 
-/** The later instant wins, then the later place; in ClickHouse exportedAt << 64 | partition << 48 | offset. */
+/** exportedAt << 64 | partition << 48 | offset; the largest wins. */
 export type Version = BusPosition & { readonly exportedAt: Micros };
 
 export function compareVersions(a: Version, b: Version): number {

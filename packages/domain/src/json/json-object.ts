@@ -2,7 +2,6 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Undefined: not JSON. */
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -11,15 +10,14 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** Levels of nesting, the record included; Python's `json` fails at some 995. */
+/** Python's `json` fails at some 995. */
 export const MAX_DEPTH = 200;
 
-/** In all objects; undefined when deeper than `levels`. */
 export function countKeys(value: object, levels: number = MAX_DEPTH): number | undefined {
   if (levels === 0) return undefined;
   const isList = Array.isArray(value);
   let count = 0;
-  // Parsed values inherit no enumerable keys; for-in makes no list of them.
+  // Parsed values inherit no enumerable keys; for-in makes no list.
   for (const key in value) {
     if (!isList) count += 1;
     const item = (value as Readonly<Record<string, unknown>>)[key];
@@ -31,7 +29,7 @@ export function countKeys(value: object, levels: number = MAX_DEPTH): number | u
   return count;
 }
 
-/** False for a number beyond a double, such as 1e400. Looks no deeper than `levels`. */
+/** False for numbers such as 1e400. Looks no deeper than `levels`. */
 export function holdsDoubles(value: unknown, levels: number = MAX_DEPTH): boolean {
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || value === null || levels === 0) return true;

@@ -16,7 +16,6 @@ const asLeaving = (value: string): string =>
     .replaceAll("\u2028", "\\u2028")
     .replaceAll("\u2029", "\\u2029");
 
-/** As somebody may write it, and as it must leave. */
 type Written = { readonly text: string; readonly compacted: string };
 type Member = { readonly key: Written; readonly name: string; readonly value: Written };
 

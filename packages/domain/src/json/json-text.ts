@@ -1,4 +1,4 @@
-/** Parsing and printing would change long numbers, forms such as 1.0 and key order. All assume valid JSON. */
+/** Parsing and printing would change long numbers, 1.0 and key order. Assumes valid JSON. */
 
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -24,7 +24,6 @@ function skipSpace(text: string, start: number): number {
   return at;
 }
 
-/** Repeated keys included. */
 export function countKeyTexts(text: string): number {
   let count = 0;
   for (let at = text.indexOf('"'); at !== -1; at = text.indexOf('"', at)) {
@@ -59,7 +58,7 @@ function endOfValue(text: string, start: number): number {
   return at;
 }
 
-/** Of a repeated key the last counts. */
+/** Of repeated keys the last counts. */
 export function memberTexts(text: string): Map<string, string> {
   const members = new Map<string, string>();
   let at = skipSpace(text, 0);
@@ -79,7 +78,6 @@ export function memberTexts(text: string): Map<string, string> {
   return members;
 }
 
-/** Uncompacted. */
 export function itemTexts(text: string): string[] {
   const items: string[] = [];
   let at = skipSpace(text, 0);
@@ -95,7 +93,7 @@ export function itemTexts(text: string): string[] {
   return items;
 }
 
-/** Each key once: first place, last value. */
+/** First place, last value. */
 export function withoutRepeatedKeys(text: string): string {
   const first = text[skipSpace(text, 0)];
   if (first === "[") return `[${itemTexts(text).map(withoutRepeatedKeys).join(",")}]`;
@@ -106,13 +104,13 @@ export function withoutRepeatedKeys(text: string): string {
   return `{${members.join(",")}}`;
 }
 
-// Valid in JSON strings; httpx, Node's readline and Python's splitlines end a line there.
+// Valid in strings, but httpx, Node's readline and Python's splitlines end a line there.
 const LINE_END = /[\u0085\u2028\u2029]/g;
 const escapeOf = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 export const escapeLineEnds = (text: string): string => text.replace(LINE_END, escapeOf);
 
-/** No white space; strings as `JSON.stringify` prints them, with line ends of Unicode escaped. */
+/** No white space; strings as `JSON.stringify` prints them, Unicode's line ends escaped. */
 export function compact(text: string): string {
   let out = "";
   let at = 0;
@@ -140,15 +138,15 @@ export function compact(text: string): string {
   return escapeLineEnds(out);
 }
 
-/** For integers up to 32 bits: `1` for `1.0`. */
+/** Up to 32 bits: `1` for `1.0`. */
 export const integerText = (text: string): string => String(Number(text));
 
 const MAYBE_HALF = /\\u[dD][89a-fA-F]/;
-// Consumes every escape whole, so that another's backslash starts none.
+// Consumes every escape whole: another's backslash must start none.
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)/g;
 const HALF_LENGTH = "\\ud800".length;
 
-/** U+FFFD for each half of a surrogate pair, which many parsers reject. */
+/** U+FFFD for half surrogate pairs, which many parsers reject. */
 export const replaceHalfPairs = (text: string): string =>
   text.includes("\\u") && MAYBE_HALF.test(text)
     ? text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? "\ufffd" : escape))

@@ -18,13 +18,12 @@ import {
 } from "./plain-json.ts";
 import { FIELD_FORMS, IDS, MAX_ID_LENGTH } from "../kinds/field-schemas.ts";
 
-/** As many as `note` counts. */
+/** As `note` counts. */
 const MOST_UNKNOWN = 20;
 
-/** Index after the value, or `NOT_PLAIN`. */
 export type Reader = (pass: Pass, start: number) => number;
 
-/** A plain literal has no half pairs, and no fewer characters than its text. */
+/** Plain literals have no half pairs, and no fewer characters than their text. */
 const isPlainId = (length: number): boolean => length > '""'.length && length <= MAX_ID_LENGTH + '""'.length;
 
 const plainInteger: Reader = (pass, start) => {
@@ -34,13 +33,13 @@ const plainInteger: Reader = (pass, start) => {
   return end;
 };
 
-/** `isRight`: a literal of this length needs no check by the schema. */
+/** `isRight`: by its length the literal needs no check. */
 const checked = (
   schema: z.ZodType,
   read: Reader,
   isRight: (length: number) => boolean = () => false,
 ): Reader =>
-  // Of formats such as z.int() the definition itself is a check.
+  // Formats such as z.int() are checks themselves.
   (schema.def.checks ?? []).length > 0 || "check" in schema.def
     ? (pass, start) => {
         const end = read(pass, start);
@@ -77,20 +76,19 @@ const readerOf = (given: unknown): Reader => {
   throw new TypeError("a schema of an unknown kind");
 };
 
-/** By the index of each field in the schema; valid until the next object is read. */
+/** By field of the schema; valid until the next object is read. */
 export type PlainFields = {
   readonly read: Reader;
-  /** Index of the key's quote; -1: absent. */
+  /** The key's quote; -1: absent. */
   readonly keys: Int32Array;
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1: the value leaves in another form. */
+  /** 1: leaves in another form. */
   readonly loose: Uint8Array;
-  /** At most 20. */
   readonly unknown: readonly string[];
 };
 
-/** `takesUnknown`: objects with unknown fields are plain. @throws TypeError for an unknown kind of schema */
+/** @throws TypeError for an unknown kind of schema */
 export function plainFields(
   schema: z.ZodObject,
   options: { readonly takesUnknown?: boolean; readonly readers?: Readonly<Record<string, Reader>> } = {},
@@ -106,7 +104,7 @@ export function plainFields(
   const ends = new Int32Array(shape.length);
   const loose = new Uint8Array(shape.length);
   const unknown: string[] = [];
-  // Field at each place of the last object: the next is probably alike.
+  // As in the last object: the next is probably alike.
   const order = shape.map((_, index) => index);
 
   const readField = (pass: Pass, index: number, key: number, value: number): number => {

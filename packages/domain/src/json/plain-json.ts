@@ -1,13 +1,12 @@
-/** Returns the index after each value, or `NOT_PLAIN` for forms that programs rarely print; these are parsed. */
+/** Index after each value; `NOT_PLAIN` for forms that programs rarely print, which are parsed. */
 
 export const NOT_PLAIN = -1;
 
 export type Pass = {
   readonly text: string;
   readonly hasEscapes: boolean;
-  /** Index of the next backslash. */
   escape: number;
-  /** Something leaves in another form: white space, an escape. */
+  /** Something leaves in another form. */
   loose: boolean;
 };
 
@@ -32,7 +31,7 @@ const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
 const MAX_LEVELS = 32;
-/** Comparing more keys with each other costs more than parsing. */
+/** Comparing more keys costs more than parsing. */
 const MOST_KEYS = 64;
 
 const CONTROL_OR_LINE_END = /[^ -\u0084\u0086-\u2027\u202a-\uffff]/;
@@ -47,14 +46,12 @@ const escapeFrom = (text: string, start: number): number => {
   return at === -1 ? text.length : at;
 };
 
-/** Null: not plain. */
 export function beginPass(text: string): Pass | null {
   if (CONTROL_OR_LINE_END.test(text) || !text.isWellFormed()) return null;
   const escape = escapeFrom(text, 0);
   return { text, hasEscapes: escape < text.length, escape, loose: false };
 }
 
-/** No other white space is plain. */
 export function skipBlanks(pass: Pass, start: number): number {
   let at = start;
   while (pass.text.charCodeAt(at) === SPACE) {
@@ -88,7 +85,6 @@ export function plainString(pass: Pass, start: number): number {
   return end === -1 ? NOT_PLAIN : end + 1;
 }
 
-/** Keys with escapes are not plain. */
 export function plainKey({ text, escape }: Pass, start: number): number {
   if (text.charCodeAt(start) !== QUOTE) return NOT_PLAIN;
   const end = text.indexOf('"', start + 1);
@@ -103,13 +99,12 @@ function afterDigits(text: string, start: number): number {
   return at === start ? NOT_PLAIN : at;
 }
 
-/** Any shorter number without exponent fits into a double. */
+/** Shorter numbers without exponent fit into a double. */
 const LONG_NUMBER = 300;
 
 const isFiniteNumber = (text: string, start: number, end: number): boolean =>
   Number.isFinite(Number(text.slice(start, end)));
 
-/** A number beyond a double is not plain. */
 export function plainNumber({ text }: Pass, start: number): number {
   let at = text.charCodeAt(start) === MINUS ? start + 1 : start;
   at = text.charCodeAt(at) === ZERO ? at + 1 : afterDigits(text, at);
@@ -139,7 +134,6 @@ export function plainColon(pass: Pass, keyEnd: number): number {
   return pass.text.charCodeAt(at) === COLON ? skipBlanks(pass, at + 1) : NOT_PLAIN;
 }
 
-/** `item` returns the index after an item or member. */
 function plainItems(pass: Pass, start: number, close: number, item: (start: number) => number): number {
   const { text } = pass;
   let at = skipBlanks(pass, start + 1);

@@ -63,7 +63,7 @@ const toolSchema = z.object({
   outcome_status: text.describe("How the invocation ended"),
 });
 
-/** Specification, section 2.1. */
+/** Specification 2.1. */
 const schema = z.object({
   _id: identifier.describe("ID of the conversation"),
   agent_id: z.array(z.string().nullable()).nullish().describe("IDs of the human agents who took part"),
@@ -114,7 +114,7 @@ const schema = z.object({
 
 type ConversationData = z.infer<typeof schema>;
 
-// The instant of upload and the handoffs are written into a record later, so they cut it.
+// Instant of upload and handoffs are written into a record later.
 const [head, rest] = cutBefore(fieldsOf(schema), "used_coaching");
 const [betweenUploadAndHandoffs, handoffsAndAfter] = cutBefore(rest, "handoffs");
 const FIELDS = [...head, UPLOAD, ...rest];

@@ -19,7 +19,7 @@ const profileSchema = z.object({
   system_properties: variables.describe("IDs of the person in other systems"),
 });
 
-/** Specification, section 2.5. */
+/** Specification 2.5. */
 const schema = z.object({
   end_user_id: identifier.describe("ID of the end user"),
   profile: profileSchema.nullish().describe("What is known about the person"),
@@ -35,7 +35,7 @@ const RECORD = fieldGroup(FIELDS, schema);
 const textAt = (text: string, names: readonly string[]): string =>
   names.reduce((within, name) => memberTexts(within).get(name) ?? "", text);
 
-/** `record`: as rendered, with all digits of numbers. */
+/** `record`: rendered, with all digits of numbers. */
 function externalIdsOf(profile: EndUserData["profile"], record: string): string[] {
   const ids: string[] = [];
   for (const [name, value] of Object.entries(profile?.system_properties ?? {})) {

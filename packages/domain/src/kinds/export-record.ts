@@ -6,7 +6,7 @@ import { type EventType, KIND_OF } from "./record-kinds.ts";
 
 /**
  * Public JSON: `beforeUpload`, upload time (32 characters, set when the batch leaves), `afterUpload`, handoffs, `tail`;
- * without upload time all in `beforeUpload`.
+ * without upload time all is in `beforeUpload`.
  */
 export type ExportRecord = {
   readonly type: EventType;
@@ -15,17 +15,14 @@ export type ExportRecord = {
   /** Empty: none. */
   readonly conversationId: string;
   readonly dateCreated: Micros;
-  /** That of creation if the kind has no other. */
+  /** Else that of creation. */
   readonly dateUpdated: Micros;
   readonly version: Version;
-  /** In the order of the kind's own columns. */
   readonly columns: readonly ColumnValue[];
   readonly beforeUpload: string;
   readonly afterUpload: string | null;
-  /** Only of conversations. */
   readonly handoffs: readonly HandoffEntry[];
   readonly tail: string;
 };
 
-/** The date that retention compares. */
 export const expiryDateOf = (record: ExportRecord): Micros => record[KIND_OF[record.type].expiresBy];

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { holdsDoubles, isObject } from "../json/json-object.ts";
 
-// All but identifying fields may be absent: the documented example data is inconsistent.
+// Fields may be absent: the documented example data is inconsistent.
 export const text = z.string().nullish();
 export const number = z.number().nullish();
 export const flag = z.boolean().nullish();
 
-/** Where the schema does not say it; `object`: `{}` instead of null. */
+/** `object`: `{}` instead of null. */
 export const FIELD_FORMS = z.registry<{ readonly form: "date" | "object" }>();
 
 export const instant = z.string().register(FIELD_FORMS, { form: "date" });
@@ -30,7 +30,7 @@ const bounded = z
   .string()
   .max(MAX_ID_LENGTH, `must have at most ${MAX_ID_LENGTH} characters`)
   .register(IDS, { isId: true });
-// Ids are in keys, links and cursors: bounded, and without half surrogate pairs, which have no UTF-8.
+// In keys, links and cursors: bounded, and half surrogate pairs have no UTF-8.
 export const identifierOrEmpty = bounded.refine((id) => id.isWellFormed(), "holds half a surrogate pair");
 export const identifier = identifierOrEmpty.min(1, "must not be empty");
 export const personId = bounded.nullish();

@@ -18,7 +18,6 @@ const REASON_CODES = [
   "unclassified",
 ] as const;
 
-/** `reason_code` outside `REASON_CODES` is kept and counted. */
 export const handoffSchema = z.object({
   name: text.describe("Name of the handoff"),
   handoff_id: identifierOrEmpty
@@ -36,21 +35,20 @@ type HandoffData = z.infer<typeof handoffSchema>;
 export type TargetKind = "handoff_id" | "id";
 
 export type HandoffEntry = {
-  /** `handoff_id`, else `id` (specification 2.1, handoffs rule 5); with both, a reference is under `id`. */
+  /** `handoff_id`, else `id` (specification 2.1, handoffs rule 5); with both, `id` has a reference. */
   readonly target: string;
   readonly targetKind: TargetKind;
   readonly dateCreated: Micros;
   readonly name: string | null;
   readonly outcomeStatus: string | null;
   readonly reasonCode: string | null;
-  /** Public JSON; empty in a reference. */
   readonly entry: string;
 };
 
 export type Handoffs = {
-  /** The latest of each target, references included, by date, then target. */
+  /** The latest per target, with references, by date, then target. */
   readonly entries: readonly HandoffEntry[];
-  /** Fields with undocumented values, once per occurrence, at most 20. */
+  /** Undocumented values, by field, at most 20. */
   readonly nonstandard: readonly string[];
 };
 
@@ -64,7 +62,7 @@ function compareEntries(a: HandoffEntry, b: HandoffEntry): number {
   return a.targetKind < b.targetKind ? -1 : 1;
 }
 
-/** Under the attempt's `id`: replaces an entry that had no `handoff_id` yet. */
+/** Replaces an entry that had no `handoff_id` yet. */
 const referenceTo = (id: string, dateCreated: Micros): HandoffEntry => ({
   target: id,
   targetKind: "id",
@@ -75,7 +73,7 @@ const referenceTo = (id: string, dateCreated: Micros): HandoffEntry => ({
   entry: "",
 });
 
-/** Of equal dates the later in the array wins (specification 2.1, handoffs rules 1 and 5). */
+/** Of equal dates the later wins (specification 2.1, handoffs rules 1 and 5). */
 export function mergeHandoffs(list: readonly HandoffData[] | null | undefined): Handoffs | null {
   if (list === null || list === undefined || list.length === 0) return NONE;
   const latest = new Map<string, HandoffEntry>();

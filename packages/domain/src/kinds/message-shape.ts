@@ -4,7 +4,7 @@ const text = z.string();
 const flag = z.boolean();
 const whole = z.int();
 
-/** By `_type` (specification, section 2.3). Other keys may be there too. */
+/** By `_type` (specification 2.3); other keys are allowed. */
 export const MESSAGE_SHAPES = {
   greeting: z.object({ external_chat_id: text, reviewable_message: flag }),
   text: z.object({

@@ -8,7 +8,7 @@ import { hasKnownShape } from "./message-shape.ts";
 import type { RecordForm } from "./record-form.ts";
 import type { KindFacts } from "./record-kind.ts";
 
-/** Specification, sections 2.2 and 2.3. */
+/** Specification 2.2, 2.3. */
 const schema = z.object({
   _id: identifier.describe("ID of the message"),
   answer_id: text.describe(
@@ -63,7 +63,7 @@ function nonstandardOf(data: Pick<MessageData, Read>): readonly string[] {
   return [...(reviewFits ? [] : ["review"]), ...(shapeFits ? [] : ["message_data"])];
 }
 
-/** The column is a UInt8; only the public record keeps other ratings. */
+/** The column is a UInt8. */
 const fitting = (review: number | null | undefined): number | null =>
   typeof review === "number" && review >= 0 && review <= 255 ? review : null;
 

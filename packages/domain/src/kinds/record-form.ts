@@ -6,7 +6,7 @@ import type { HandoffEntry } from "./handoffs.ts";
 
 export type Draft = {
   readonly dateCreated: Micros;
-  /** That of creation if there is no other. */
+  /** Else that of creation. */
   readonly dateUpdated: Micros;
   /** From the event's own text. */
   readonly render: (group: FieldGroup, dates: Dates) => string;
@@ -14,17 +14,15 @@ export type Draft = {
 
 export type SubjectType = "chatter_id" | "end_user_id" | "email";
 
-/** null or undefined: empty text, or NULL. */
 export type ColumnValue = string | number | boolean | readonly string[] | null | undefined;
 
 export type OwnColumn<Data> = {
   readonly name: string;
-  /** `label`: few values; `byte`: 0 to 255; `texts`: for look-ups only, not in views. */
+  /** `label`: few values; `byte`: 0 to 255; `texts`: for look-ups, not in views. */
   readonly type: "id" | "text" | "label" | "texts" | "flag" | "number" | "byte";
   /** `record`: the first text, with all digits of numbers. */
   readonly of: (data: Data, record: string) => ColumnValue;
   readonly person?: SubjectType;
-  /** For analysts, if the column is no field of the record. */
   readonly comment?: string;
 };
 
@@ -33,20 +31,18 @@ type NamedField<Data, Value> = { readonly name: string; readonly of: (data: Data
 export type RecordForm<Data, Read extends keyof Data & string = keyof Data & string> = {
   readonly schema: z.ZodObject & z.ZodType<Data>;
   readonly fields: readonly Field[];
-  /** Fields whose values are needed, not only their text. */
+  /** Whose values are needed, not only their text. */
   readonly reads: readonly Read[];
   readonly id: NamedField<Pick<Data, Read>, string>;
-  /** null: belongs to no conversation. */
   readonly conversationOf: ((data: Pick<Data, Read>) => string) | null;
   readonly created: NamedField<Pick<Data, Read>, string>;
-  /** null: the kind has none; absent or empty: that of creation. */
+  /** Absent or empty: that of creation. */
   readonly updated: NamedField<Pick<Data, Read>, string | null | undefined> | null;
   readonly columns: readonly OwnColumn<Pick<Data, Read>>[];
-  /** null: a date in it is invalid. */
+  /** null: a date is invalid. */
   readonly finish: (data: Pick<Data, Read>, draft: Draft) => Finished | null;
 };
 
-/** Pieces of `ExportRecord`. */
 export type Finished = {
   readonly beforeUpload: string;
   readonly afterUpload: string | null;

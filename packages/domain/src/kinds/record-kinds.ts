@@ -5,7 +5,7 @@ import { message } from "./message.ts";
 import type { OwnColumn, SubjectType } from "./record-form.ts";
 import type { TableColumns } from "./record-kind.ts";
 
-/** Code for all kinds names none: it reads them here. */
+/** Code for all kinds reads them here and names none. */
 export const RECORD_KINDS = { conversation, message, end_user: endUser } as const;
 
 export type RecordKind = keyof typeof RECORD_KINDS;
@@ -15,7 +15,7 @@ export type RecordTable = KnownKind["tables"][number]["name"];
 export type ListName = KnownKind["list"];
 export type Topics = Readonly<Record<ListName, string>>;
 
-/** With a date in the key of its own table. */
+/** With a date in their own table's key. */
 export type DatedKind = {
   [Kind in RecordKind]: (typeof RECORD_KINDS)[Kind]["code"] extends null ? never : Kind;
 }[RecordKind];
@@ -46,7 +46,7 @@ const tablesOf = (kind: RecordKind): RecordTableFacts[] => {
 /** In order of insertion. */
 export const RECORD_TABLES: readonly RecordTable[] = KIND_NAMES.flatMap(tablesOf).map(({ name }) => name);
 
-/** Each kind's in the opposite order: first the one that makes a record readable. */
+/** Per kind the opposite order: first what makes a record readable. */
 export const READABLE_FIRST: readonly RecordTableFacts[] = KIND_NAMES.flatMap((kind) =>
   tablesOf(kind).reverse(),
 );
@@ -69,7 +69,7 @@ export const KIND_OF: Readonly<Record<EventType, KnownKind>> = byEventType((kind
 /** In order of insertion. */
 export const TABLES_OF = byEventType((kind) => tablesOf(kind).map(({ name }) => name));
 
-/** Its row makes a version of a record readable. */
+/** Makes a version readable. */
 export const ownTableOf = (kind: RecordKind): RecordTableFacts => {
   const table = tablesOf(kind).at(-1);
   if (table === undefined) throw new TypeError(`${kind} has no table`);
@@ -77,7 +77,6 @@ export const ownTableOf = (kind: RecordKind): RecordTableFacts => {
 };
 export const OWN_TABLE_OF = byEventType(ownTableOf);
 
-/** Columns that name persons, by what they name. */
 export const personsOf = (kind: RecordKind): readonly (readonly [SubjectType, readonly string[]])[] => {
   const { idNames, form } = RECORD_KINDS[kind];
   const columns: readonly OwnColumn<never>[] = form.columns;

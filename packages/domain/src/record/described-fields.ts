@@ -30,7 +30,6 @@ const typeOf = (given: unknown): FieldType => {
   throw new TypeError(`no type for a schema of type ${schema.type}`);
 };
 
-/** Of a field that may be absent, that of the schema inside. */
 const descriptionOf = (schema: z.ZodType): string | undefined =>
   schema.description ??
   (schema instanceof z.ZodOptional ? descriptionOf(schema.unwrap() as z.ZodType) : undefined);

@@ -5,7 +5,6 @@ import { LEGACY_FIELDS, type LegacyList, RECORD_KINDS } from "../kinds/record-ki
 import { createView, LEGACY_VERSIONS, type View } from "./legacy-view.ts";
 
 const viewOf = (view: View, text: string): string => {
-  // Records lie in larger buffers, and views go into others.
   const bytes = Buffer.from(text);
   const source = Buffer.concat([Buffer.from('"},{"'), bytes, Buffer.from('\n{"_id":1')]);
   const target = Buffer.alloc(bytes.length + 3, "!");

@@ -1,8 +1,8 @@
-/** Before v2 (specification, section 9). */
+/** Specification, section 9. */
 export const LEGACY_VERSIONS = ["v1", "v1.1", "v1.2"] as const;
 export type LegacyVersion = (typeof LEGACY_VERSIONS)[number];
 
-/** Returns the index after the view in `target`; it is never longer than the record. */
+/** Returns the index after the view, which is never longer than the record. */
 export type View = (source: Uint8Array, start: number, end: number, target: Uint8Array, at: number) => number;
 
 const QUOTE = 34;
@@ -23,7 +23,6 @@ const endOfString = (source: Uint8Array, start: number, end: number): number => 
   return end;
 };
 
-/** Index of the comma or brace after the value. */
 const endOfValue = (source: Uint8Array, start: number, end: number): number => {
   let at = start;
   let depth = 0;
@@ -50,7 +49,7 @@ const isAt = (source: Uint8Array, start: number, name: Uint8Array): boolean => {
   return true;
 };
 
-/** Copies fields byte for byte. Assumes compact UTF-8 JSON with unescaped, unique keys. */
+/** Assumes compact UTF-8 JSON with unescaped, unique keys. */
 export const createView = (fields: readonly string[]): View => {
   const byLength: Uint8Array[][] = [];
   const encoder = new TextEncoder();

@@ -1,7 +1,7 @@
-/** Bounds the cost of a record that is wrong throughout. */
+/** Bounds the cost of records that are wrong throughout. */
 const MOST_NAMES = 20;
 
-/** False: the list is full, the name is dropped. */
+/** False: the list is full. */
 export function note(names: string[], name: string): boolean {
   if (names.length >= MOST_NAMES) return false;
   names.push(name);

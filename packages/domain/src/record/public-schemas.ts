@@ -25,7 +25,6 @@ const fieldSchema = (kind: Field[1], given: z.ZodType, fields: readonly Field[] 
     case "object":
       return z.looseObject({});
     case "members":
-      // Empty when nothing was known.
       return objectSchema(fields, inner).partial();
     case "items":
       return z.array(objectSchema(fields, bare((inner as z.ZodArray).element)));
@@ -50,6 +49,6 @@ const objectSchema = (fields: readonly Field[], given: unknown): z.ZodObject => 
 
 const uploaded = { record_last_updated: z.string().describe("When the record was stored by this service") };
 
-/** Every field is there; lists and variables are empty instead of null (specification 2.1, 2.2, 2.5). */
+/** Every field is there, never null for lists and variables (specification 2.1, 2.2, 2.5). */
 export const publicSchema = (fields: readonly Field[], schema: z.ZodObject): z.ZodObject =>
   objectSchema(fields, schema.extend(uploaded));

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { bare } from "./record-fields.ts";
 
-/** `integer`: within ±(2^53 − 1); `instant`: UTC; `json`: any object, as text. */
+/** `integer`: within ±(2^53 − 1); `instant`: UTC; `json`: as text. */
 export type ColumnType =
   | "text"
   | "number"

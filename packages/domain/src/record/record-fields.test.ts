@@ -21,7 +21,6 @@ function namedBy(schema: unknown): Named | null {
   return Object.fromEntries(Object.entries(schema.shape).map(([name, inner]) => [name, namedBy(inner)]));
 }
 
-/** Fields that are no plain values, with their paths. */
 const special = (fields: readonly Field[], path = ""): string[] =>
   fields.flatMap(([name, kind, inner]) => [
     ...(kind === "value" ? [] : [`${path}${name} ${kind}`]),

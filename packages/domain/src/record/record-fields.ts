@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { FIELD_FORMS } from "../kinds/field-schemas.ts";
 
-/**
- * Null or absent leaves as [] (list, items), {} (object, members) or null; items and members keep known fields only.
- */
+/** Null leaves as [] (list, items), {} (object, members) or null; items and members drop unknown fields. */
 export type FieldKind = "value" | "integer" | "list" | "object" | "date" | "items" | "members";
 export type Field =
   | readonly [name: string, kind: Exclude<FieldKind, "items" | "members">]
@@ -36,5 +34,5 @@ export const cutBefore = (
   return [fields.slice(0, at), fields.slice(at)];
 };
 
-/** No field of events. */
+/** Not in events. */
 export const UPLOAD: Field = ["record_last_updated", "date"];

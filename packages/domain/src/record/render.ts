@@ -6,11 +6,11 @@ import type { Field, FieldKind } from "./record-fields.ts";
 export type Dates = Readonly<Record<string, string>>;
 type Members = ReadonlyMap<string, string>;
 
-/** Renders `"name":text`, joined by commas. */
+/** `"name":text`, joined by commas. */
 export type FieldGroup = {
-  /** Keeps all digits, number forms and the order of keys. */
+  /** Keeps digits, number forms and the order of keys. */
   fromText(members: Members, dates: Dates): string;
-  /** Whole runs of fields leave as they stand. */
+  /** Copies whole runs of fields. */
   fromPlaces(text: string, places: PlainFields, dates: Dates): string;
 };
 
@@ -21,7 +21,6 @@ const NO_DATES: Dates = {};
 type Part = {
   readonly name: string;
   readonly label: string;
-  /** For null or absent. */
   readonly empty: string;
   readonly isDate: boolean;
   readonly text: (given: string) => string;
@@ -46,7 +45,6 @@ function partOf([name, kind, fields]: Field): Part {
   return { ...part, text: (given) => `[${itemTexts(given).map(object).join(",")}]` };
 }
 
-/** Not for dates. */
 const rendered = ({ empty, text }: Part, given: string | undefined): string =>
   given === undefined || given === "null" ? empty : text(given);
 
@@ -60,7 +58,7 @@ const textsOf =
       })
       .join(",");
 
-/** `fields` follow each other in `schema`. */
+/** Fields must follow each other in `schema`. */
 export function fieldGroup(fields: readonly Field[], schema: z.ZodObject): FieldGroup {
   const parts = fields.map(partOf);
   const first = Object.keys(schema.shape).indexOf(parts[0]?.name ?? "");

@@ -3,7 +3,6 @@ import type { Field } from "../record/record-fields.ts";
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** Adds nested fields with their path. */
 export type UnknownFields = (data: Data, names: string[], path?: string) => void;
 
 /** Assumes data that fits the schema. */

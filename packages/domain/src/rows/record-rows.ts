@@ -4,27 +4,25 @@ import type { ExportRecord } from "../kinds/export-record.ts";
 import type { Micros } from "../event/timestamp.ts";
 import type { Version } from "../event/version.ts";
 
-/** Its key beside client and record. */
 export type RowKey = {
   readonly table: RecordTable;
-  /** Of creation; in `conversation_updates` of the update; 0 for end users. */
+  /** Of creation; in `conversation_updates` of the update; for end users 0. */
   readonly date: Micros;
-  /** Empty and 0 except for handoffs; 1: `handoff_id`, 2: `id`. */
+  /** Handoffs only; 1: `handoff_id`, 2: `id`. */
   readonly target: string;
   readonly targetKind: 0 | 1 | 2;
   readonly version: bigint;
 };
 
-/** Rows of equal key and version are given in order of insertion. */
+/** Of equal key and version, in order of insertion. */
 export type StoredRow = RowKey & {
   readonly uploadedAt: Micros;
-  /** Of all values except the upload; empty: write the row again in any case. */
+  /** Without the upload; empty: write the row again. */
   readonly digest: string;
 };
 
 export type RightRow = RowKey & {
   readonly record: ExportRecord;
-  /** Only for `handoffs`. */
   readonly entry: HandoffEntry | null;
 };
 
@@ -33,14 +31,13 @@ export function versionNumber({ exportedAt, partition, offset }: Version): bigin
   return (BigInt(exportedAt) << 64n) | (BigInt(partition) << 48n) | BigInt(offset);
 }
 
-/** date_created << 128 | version of the export */
+/** date_created << 128 | the export's version */
 export function handoffVersion(entry: HandoffEntry, ofExport: bigint): bigint {
   return (BigInt(entry.dateCreated) << 128n) | ofExport;
 }
 
 const NO_TARGET = { target: "", targetKind: 0 } as const;
 
-/** In order of insertion. */
 export function rightRowsOf(record: ExportRecord): RightRow[] {
   const version = versionNumber(record.version);
   return TABLES_OF[record.type].flatMap((table): RightRow[] => {

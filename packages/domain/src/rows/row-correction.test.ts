@@ -65,7 +65,7 @@ const digestOf = ({ table, record, entry }: RightRow): string => {
   return `${date} ${record.beforeUpload}`;
 };
 
-/** What ingest writes, independent of the code under test. */
+/** Independent of the code under test. */
 const written = (record: ExportRecord): StoredRow[] => {
   const version = versionNumber(record.version);
   const row = (key: Omit<RowKey, "version">, of: bigint, entry: HandoffEntry | null): StoredRow => {
@@ -95,7 +95,7 @@ const written = (record: ExportRecord): StoredRow[] => {
 const sortingKey = (row: StoredRow): string =>
   `${row.table}/${row.date}/${row.target}/${row.table === "conversation_updates" ? row.version : ""}`;
 
-/** As ReplacingMergeTree: the largest version per key, of equal ones the last. */
+/** As ReplacingMergeTree. */
 const final = (rows: readonly StoredRow[]): Map<string, StoredRow> => {
   const winners = new Map<string, StoredRow>();
   for (const row of rows) {
@@ -105,7 +105,6 @@ const final = (rows: readonly StoredRow[]): Map<string, StoredRow> => {
   return winners;
 };
 
-/** What readers get under any date. */
 const shown = (rows: readonly StoredRow[]): unknown => {
   const all = [...final(rows).values()].sort((a, b) => (a.version < b.version ? -1 : 1));
   const live = all.findLast(({ table }) => table === "conversations" || table === "messages");
@@ -118,7 +117,6 @@ const shown = (rows: readonly StoredRow[]): unknown => {
   };
 };
 
-/** Under every date, as merges leave them. */
 const present = (rows: readonly StoredRow[]): unknown[] =>
   [...final(rows).values()]
     .filter(({ table }) => table !== "conversation_updates")
@@ -130,15 +128,14 @@ const apply = (rows: readonly StoredRow[], correction: Correction): StoredRow[] 
     correction.remove.map((row) => `${row.table}/${row.date}/${row.target}/${row.version}`),
   );
   const isGone = (row: RowKey): boolean => gone.has(`${row.table}/${row.date}/${row.target}/${row.version}`);
-  // A right row with the key and version of a deleted one would go too.
+  // A right row with a deleted one's key and version would go too.
   for (const row of correction.insert) expect(isGone(row)).toBe(false);
   const inserted = correction.insert.map((right): StoredRow => {
     const { record: _record, entry: _entry, ...key } = right;
     return { ...key, uploadedAt: 20, digest: digestOf(right) };
   });
-  // A merge may come first.
   const kept = [...final(rows).values()].filter((row) => !isGone(row));
-  // Otherwise a merge may drop the right row before the wrong one is gone.
+  // A merge may drop the right row before the wrong one is gone.
   const swallowed = final([...rows, ...inserted.filter((row) => !correction.outranked.has(row.table))]);
   for (const row of inserted) {
     if (correction.outranked.has(row.table)) continue;
@@ -170,7 +167,7 @@ const facts = (created: fc.Arbitrary<number>): fc.Arbitrary<Facts> =>
     attempts: fc.array(attempt, { maxLength: 3 }),
   });
 
-/** Some exports come through unharmed. */
+/** Some exports stay unharmed. */
 type Bug = (facts: Facts) => Facts;
 const BUGS: Readonly<Record<string, Bug>> = {
   created: (one) => ({ ...one, created: one.created + 7 }),

@@ -3,17 +3,14 @@ import type { RecordTable } from "../kinds/record-kinds.ts";
 import { rightRowsOf, type RightRow, type RowKey, type StoredRow, versionNumber } from "./record-rows.ts";
 
 export type KnownRecord = {
-  /** All that landed and are accepted; of equal versions the last counts. */
+  /** Landed and accepted; of equal versions the last counts. */
   readonly exports: readonly ExportRecord[];
-  /** Versions of exports whose rows stay as they are. */
   readonly untouchable: ReadonlySet<bigint>;
-  /** Under any key. */
   readonly stored: readonly StoredRow[];
   /** Whether a row that no export explains is certainly wrong. */
   readonly isDeletable: (row: StoredRow) => boolean;
-  /** Whether rows of this export may have been written after `stored` was read. */
+  /** Whether its rows may have been written after `stored` was read. */
   readonly isOnItsWay: (version: bigint) => boolean;
-  /** As in `StoredRow`. */
   readonly digestOf: (row: RightRow) => string;
 };
 
@@ -22,9 +19,9 @@ export type Correction = {
   readonly insert: readonly RightRow[];
   /** By key and version. */
   readonly remove: readonly RowKey[];
-  /** Rows that readers see, that no export explains, and that may not be deleted. */
+  /** Readable, not explained by an export, not deletable. */
   readonly undeletable: readonly RowKey[];
-  /** A row to delete outranks a row to write with the same key: a merge would drop the right one. */
+  /** A row to delete outranks one to write: a merge would drop the right one. */
   readonly outranked: ReadonlySet<RecordTable>;
 };
 
@@ -35,13 +32,12 @@ const groupOf = ({ table, date, target, targetKind, version }: RowKey): string =
   `${table}/${date}/${table === "conversation_updates" ? version : targetKind}/${target}`;
 
 type RightRows = {
-  /** Per key the row that is left after merging all exports. */
+  /** What merging all exports leaves of each key. */
   readonly winners: ReadonlyMap<string, RightRow>;
-  /** Keys and versions of any export. */
   readonly explained: ReadonlySet<string>;
 };
 
-/** Of the update index only the live entry: compaction removes the others. `present`: rows that stay. */
+/** Of the update index only the live entry: compaction removes others. `present`: rows that stay. */
 function rightRowsOfAll(exports: readonly ExportRecord[], present: readonly StoredRow[]): RightRows {
   const byVersion = new Map(exports.map((record) => [versionNumber(record.version), record]));
   let live = -1n;
@@ -61,7 +57,7 @@ function rightRowsOfAll(exports: readonly ExportRecord[], present: readonly Stor
   return { winners, explained };
 }
 
-/** Once applied, readers get the merge of all exports. Superseded rows stay. */
+/** Then readers get the merge of all exports. Superseded rows stay. */
 export function correctionOf(known: KnownRecord): Correction {
   const { stored, untouchable, isDeletable, isOnItsWay, digestOf } = known;
   const touchable = stored.filter(({ version }) => !untouchable.has(version & OF_EXPORT));
@@ -80,10 +76,9 @@ export function correctionOf(known: KnownRecord): Correction {
     const wrong = rows.filter(({ version }) => !explained.has(`${name}/${version}`));
     const above = wrong.filter(({ version }) => top === undefined || version > top.version);
     const blocked = above.filter((row) => !isDeletable(row));
-    // Rows of one key and version are deleted together, so all must be deletable.
+    // Rows of one key and version are deleted together.
     const kept = new Set(wrong.filter((row) => !isDeletable(row)).map(({ version }) => version));
     for (const row of wrong) if (!kept.has(row.version)) remove.set(`${name}/${row.version}`, row);
-    // An entry of the update index shows nothing by itself.
     undeletable.push(...blocked.filter(({ table }) => table !== "conversation_updates"));
     if (top === undefined || blocked.length > 0) continue;
     if (above.length > 0) outranked.add(top.table);

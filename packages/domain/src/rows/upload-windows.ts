@@ -5,38 +5,34 @@ import { READABLE_FIRST, type RecordTable } from "../kinds/record-kinds.ts";
 export const WINDOW_TABLES: readonly RecordTable[] = READABLE_FIRST.map(({ name }) => name);
 export type WindowTable = RecordTable;
 
-/** `backfilled`: recomputed, so most records carry a later instant of upload. */
+/** `backfilled`: most records now carry a later instant of upload. */
 export const WINDOW_STATES = ["open", "closed", "compacted", "backfilled"] as const;
 export type WindowState = (typeof WINDOW_STATES)[number];
 
 export type WindowCount = {
   readonly start: Micros;
   readonly table: WindowTable;
-  /** Readable ones. */
   readonly rows: number;
   readonly partitions: readonly string[];
-  /** The highest per partition of the bus. */
+  /** The highest per bus partition. */
   readonly offsets: Readonly<Record<string, number>>;
 };
 
 export type FoundCount = WindowCount & {
-  /** Counted against all later uploads; otherwise `rows` depends on where the count began. */
+  /** Counted with all later uploads; else `rows` depends on where the count began. */
   readonly isByItself: boolean;
 };
 
 export type UploadWindow = WindowCount & {
   readonly state: WindowState;
-  /** Times. */
   readonly reopened: number;
   readonly openedAt: Micros;
   readonly closedAt: Micros | null;
   readonly compactedAt: Micros | null;
   readonly backfilledAt: Micros | null;
-  /** JSON of the last compaction; empty: none. */
   readonly result: string;
 };
 
-/** Ended, but not compacted since. */
 export const waitsForCompaction = ({
   state,
   compactedAt,
@@ -44,7 +40,6 @@ export const waitsForCompaction = ({
   state === "closed" || (state === "backfilled" && compactedAt === null);
 
 export type WindowChanges = {
-  /** New or changed. */
   readonly lines: readonly UploadWindow[];
   readonly opened: number;
   readonly closed: number;
@@ -74,7 +69,7 @@ const isSame = (a: UploadWindow, b: UploadWindow): boolean =>
   a.partitions.join() === b.partitions.join() &&
   Object.entries(b.offsets).every(([partition, offset]) => a.offsets[partition] === offset);
 
-/** Closes a window `grace` after its end unless a batch in flight (`oldestUpload`) may reach it. All in µs. */
+/** Closes windows after `grace` unless a batch in flight (`oldestUpload`) may reach them. All in µs. */
 export function updateWindows(input: {
   readonly stored: readonly UploadWindow[];
   readonly counted: readonly FoundCount[];
@@ -105,7 +100,7 @@ export function updateWindows(input: {
       } else if (!isSame(stored, line)) lines.push(line);
     } else if (isLate) {
       reopened += 1;
-      // The late rows were neither compacted nor backfilled.
+      // The late rows were not compacted or backfilled.
       const undone = { closedAt: null, compactedAt: null, backfilledAt: null };
       lines.push({ ...line, ...undone, state: "open", reopened: stored.reopened + 1 });
     } else if (!isSame(stored, line)) lines.push(line);

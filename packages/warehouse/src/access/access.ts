@@ -3,7 +3,7 @@ import { LIST_NAMES } from "@conversation-export/domain";
 export const SCOPES = ["export", "end_users", "compliance", "campaigns"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Operations with the same name share one allowance. */
+/** Operations with one name share an allowance. */
 export const LIMIT_NAMES = [
   ...LIST_NAMES,
   "data_subject_request",

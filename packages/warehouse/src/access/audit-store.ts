@@ -6,18 +6,16 @@ export const AUDIT_STATES = ["begun", "done", "failed"] as const;
 export type AuditState = (typeof AUDIT_STATES)[number];
 
 export type AuditNote = {
-  /** The same before and after. */
   readonly runId: string;
   readonly state: AuditState;
   readonly actor: string;
   readonly command: string;
-  /** Without secrets and names of persons; the note after the change may add findings. */
+  /** Without secrets and persons; after the change findings may be added. */
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** Why it failed, else empty. */
   readonly result: string;
 };
 
-/** Stays `begun` if its process died. Instants are ISO 8601. */
+/** `begun` if its process died. Instants are ISO 8601. */
 export type AuditEntry = AuditNote & {
   readonly source: string;
   readonly begunAt: string;
@@ -25,7 +23,6 @@ export type AuditEntry = AuditNote & {
 };
 
 export type AuditFilter = {
-  /** ISO 8601 */
   readonly since?: string | undefined;
   readonly until?: string | undefined;
   readonly actor?: string | undefined;
@@ -35,17 +32,16 @@ export type AuditFilter = {
 export type LastChange = {
   readonly command: string;
   readonly state: AuditState;
-  /** By ClickHouse's clock, which dated the note. */
+  /** By ClickHouse's clock. */
   readonly ageSeconds: number;
 };
 
 /** @throws WarehouseError from every method */
 export type AuditStore = {
-  /** Resolves once ClickHouse has acknowledged. */
+  /** Resolves once acknowledged. */
   note(notes: readonly AuditNote[]): Promise<void>;
-  /** The newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>;
-  /** Of each command and state within 30 days; at most 200. */
+  /** Within 30 days; at most 200. */
   last(): Promise<LastChange[]>;
 };
 

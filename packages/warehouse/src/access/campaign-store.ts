@@ -4,7 +4,7 @@ import type { Session } from "../session/session.ts";
 export type CampaignRow = {
   readonly clientId: string;
   readonly key: string;
-  /** Language tags; empty: any. */
+  /** Empty: any. */
   readonly languages: readonly string[];
   readonly deleted: boolean;
   /** ISO 8601 */
@@ -14,7 +14,7 @@ export type CampaignRow = {
 /** @throws WarehouseError from every method */
 export type CampaignStore = {
   find(clientId: string, key: string): Promise<CampaignRow | null>;
-  /** Deleted ones too; null: of all clients. */
+  /** Deleted ones too; null: all clients'. */
   list(clientId: string | null): Promise<CampaignRow[]>;
   save(campaign: CampaignRow): Promise<void>;
 };
@@ -35,9 +35,8 @@ const toCampaign = (row: StoredCampaign): CampaignRow => ({
   createdAt: toIso(row.created_at),
 });
 
-/** `now`: ms since the epoch. */
+/** `now`: ms. */
 export function createCampaignStore(deps: {
-  /** Its user must be allowed to read, and for `save` to insert. */
   readonly session: Session;
   readonly now: () => number;
 }): CampaignStore {
@@ -72,7 +71,7 @@ export function createCampaignStore(deps: {
       const row = {
         client_id: clientId,
         campaign_key: key,
-        // Must exceed the replaced version even when this machine's clock is behind.
+        // Must exceed the replaced version though this clock may be behind.
         version: Math.max(deps.now(), Number(stored?.version ?? 0) + 1),
         languages: campaign.languages,
         deleted: campaign.deleted,

@@ -1,12 +1,12 @@
 import { LINK_BOUNDS, type LinkBounds, parseRateWindows, type RateWindow } from "@conversation-export/domain";
 import type { Session, StatementName } from "../session/session.ts";
 
-/** null: empty or unknown, the configured default applies. */
+/** null: the configured default. */
 export function linkBoundsOf(text: string): LinkBounds | null {
   return LINK_BOUNDS.find((bounds) => bounds === text) ?? null;
 }
 
-/** Skips invalid windows, so that the configured ones apply. */
+/** Instead of invalid windows the configured ones apply. */
 export function rateLimitsOf(
   stored: Readonly<Record<string, string>>,
 ): Readonly<Record<string, readonly RateWindow[]>> {
@@ -21,9 +21,9 @@ export function rateLimitsOf(
 export type ClientRow = {
   readonly clientId: string;
   readonly linkBounds: LinkBounds | null;
-  /** Such as `10/1s,100/1m`, by limit; the configured ones apply to missing names. */
+  /** Such as `10/1s,100/1m`; the configured ones apply to missing names. */
   readonly rateLimits: Readonly<Record<string, string>>;
-  /** How long records are kept; null: for ever. */
+  /** null: for ever. */
   readonly retentionDays: number | null;
   readonly deleted: boolean;
   /** ISO 8601 */
@@ -48,9 +48,9 @@ export type ClientStore = {
   listClients(): Promise<ClientRow[]>;
   saveClient(client: ClientRow): Promise<void>;
   listKeys(clientId: string | null): Promise<KeyRow[]>;
-  /** `hash`: SHA-256 of the key, 64 lower-case hex digits. */
+  /** `hash`: SHA-256, 64 lower-case hex digits. */
   addKey(hash: string, key: KeyRow): Promise<void>;
-  /** False: no such key, or already revoked. */
+  /** False: unknown, or already revoked. */
   revokeKey(keyId: string): Promise<boolean>;
 };
 
@@ -74,10 +74,8 @@ type StoredKey = {
   expires_at: string;
 };
 
-/** For keys that do not expire. */
 const NEVER = "1970-01-01 00:00:00.000";
 
-/** `text`: a DateTime64 of a JSON row, UTC. */
 export function toIso(text: string): string {
   return `${text.replace(" ", "T")}Z`;
 }
@@ -109,14 +107,14 @@ function toKey(row: StoredKey): KeyRow {
   };
 }
 
-/** `now`: ms since the epoch. */
+/** `now`: ms. */
 export function createClientStore(deps: {
   readonly session: Session;
   readonly now: () => number;
 }): ClientStore {
   const { session } = deps;
 
-  // Must exceed the replaced version even when this machine's clock is behind.
+  // Must exceed the replaced version though this clock may be behind.
   const insert = (
     name: StatementName,
     table: string,

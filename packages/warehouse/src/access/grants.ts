@@ -4,7 +4,6 @@ import { onCluster, type Topology } from "../schema/migration-template.ts";
 import { WITH_PROJECTION } from "../upkeep/deletion.ts";
 
 export const SERVICE_USERS = ["writer", "reader", "lookup", "intake", "jobs"] as const;
-/** An installation may have no analysts. */
 export const WAREHOUSE_USERS = [...SERVICE_USERS, "analyst"] as const;
 export type WarehouseUser = (typeof WAREHOUSE_USERS)[number];
 
@@ -12,11 +11,8 @@ export type WarehouseUser = (typeof WAREHOUSE_USERS)[number];
 export type Grant = { readonly privileges: readonly string[]; readonly on: string };
 
 type Rights = {
-  /** Tables by privileges, which commas separate. */
   readonly tables: Readonly<Record<string, readonly string[]>>;
-  /** Tables of `system` to read. */
   readonly system?: readonly string[];
-  /** To read. */
   readonly views?: readonly string[];
   readonly behindViews?: readonly string[];
 };
@@ -24,10 +20,10 @@ type Rights = {
 const RECORDS = READABLE_FIRST.map(({ name }) => name);
 const OF_RECORDS = ["record_dates", "changes"] as const;
 
-/** ClickHouse 25.8 asks for it when rows are hidden. */
+/** ClickHouse 25.8 asks for it to hide rows. */
 const HIDE = "ALTER UPDATE(_row_exists)";
 
-/** A table that is not named is closed to the user; the migrating user may do everything. */
+/** Other tables are closed; the migrating user may do everything. */
 const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
   writer: {
     tables: {
@@ -79,7 +75,7 @@ const RIGHTS: Readonly<Record<WarehouseUser, Rights>> = {
   },
 };
 
-/** Jobs reads the system tables of all servers, and changes all with one statement. */
+/** Jobs reads all servers' system tables and changes all servers by one statement. */
 const jobsOnCluster = (topology: Topology): Grant[] => {
   if (topology.cluster === null) return [];
   const remote = { privileges: ["REMOTE"], on: "*.*" };
@@ -88,11 +84,11 @@ const jobsOnCluster = (topology: Topology): Grant[] => {
   return [remote, { privileges: ["CLUSTER", "ALTER DELETE", "OPTIMIZE"], on: "*.*" }];
 };
 
-/** ClickHouse 25.8 asks for it when an INSERT takes its rows by `input()`. */
+/** ClickHouse 25.8 asks for it when rows come by `input()`. */
 const TAKE_ROWS: Grant = { privileges: ["CREATE TEMPORARY TABLE"], on: "*.*" };
 const INSERTS_RECORDS: ReadonlySet<WarehouseUser> = new Set(["writer", "jobs"]);
 
-/** What a user needs, and all that it may have. */
+/** What a user needs, and at most may have. */
 export const grantsOf = (user: WarehouseUser, database: string, topology: Topology): Grant[] => {
   const { tables, system = [], views = [], behindViews = [] } = RIGHTS[user];
   const names = (table: string): string[] =>
@@ -105,7 +101,7 @@ export const grantsOf = (user: WarehouseUser, database: string, topology: Topolo
     privileges: ["SELECT"],
     on: `${analyticsDatabase(database)}.${view}`,
   }));
-  // A distributed table asks other servers as the reader of the view, not as its definer.
+  // A distributed table asks other servers as the view's reader, not as its definer.
   const ofLocals = topology.cluster === null ? [] : behindViews;
   const ofRows = ofLocals.map((table) => ({ privileges: ["SELECT"], on: `${database}.${table}_local` }));
   return [

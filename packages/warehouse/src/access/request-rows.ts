@@ -3,20 +3,20 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
 
-/** Instants in ms since the epoch. */
+/** Instants in ms. */
 export type DataSubjectRequest = {
   readonly clientId: string;
   readonly requestId: string;
   readonly type: "ERASURE";
   readonly subject: DataSubject;
-  /** How many addresses and ids it was made with. */
+  /** Number of addresses and ids. */
   readonly named: number;
   readonly status: RequestStatus;
-  /** Rows by table, once completed; null: unknown. */
+  /** By table; null: unknown. */
   readonly deleted: Readonly<Record<string, number>> | null;
   readonly receivedAt: number;
   readonly updatedAt: number;
-  /** Since when readers do not see its records; null: they do, or it is not known. */
+  /** Since when readers do not see its records; null: unknown or never. */
   readonly hiddenAt: number | null;
 };
 
@@ -38,7 +38,7 @@ export const REQUEST_COLUMNS = `request_id, request_type, email, identifiers, na
   toUnixTimestamp64Milli(received_at) AS received_ms, toUnixTimestamp64Milli(updated_at) AS updated_ms,
   toUnixTimestamp64Milli(hidden_at) AS hidden_ms`;
 
-// rank << 48 | ceiling - ms: states that share a rank are ordered by their ceilings.
+// rank << 48 | ceiling - ms: ceilings order states that share a rank.
 const LAST_MS = 2n ** 48n - 1n;
 const PLACES: Readonly<
   Record<RequestStatus | "hidden", { readonly rank: bigint; readonly ceiling: bigint }>
@@ -48,15 +48,15 @@ const PLACES: Readonly<
   awaiting_approval: { rank: 2n, ceiling: 2n ** 45n },
   approved: { rank: 2n, ceiling: 2n ** 46n },
   refused: { rank: 2n, ceiling: 2n ** 47n },
-  // Above `refused`: what a run has begun cannot be refused.
+  // Above `refused`: a run that began cannot be refused.
   running: { rank: 2n, ceiling: LAST_MS },
-  // Still `running`, but readers do not see its records.
+  // `running`, and readers do not see its records.
   hidden: { rank: 3n, ceiling: 2n ** 45n },
   failed: { rank: 3n, ceiling: LAST_MS },
   completed: { rank: 4n, ceiling: LAST_MS },
 };
 
-/** The higher status wins; of equal ones the earlier row, so that a repetition changes no instants. */
+/** The higher status wins, then the earlier row: repetitions change no instants. */
 export const versionOf = (status: RequestStatus | "hidden", ms: number): string => {
   const { rank, ceiling } = PLACES[status];
   return String((rank << 48n) | (ceiling - BigInt(ms)));
@@ -102,10 +102,7 @@ const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({
   hidden_at: new Date(request.hiddenAt ?? 0).toISOString(),
 });
 
-/**
- * Resolves once acknowledged.
- * @throws ServiceError with the code of the `WarehouseError`, without data of the person
- */
+/** Resolves once acknowledged. @throws ServiceError with the code of the `WarehouseError`, without personal data */
 export async function insertRequest(session: Session, request: DataSubjectRequest): Promise<void> {
   try {
     await session.insert(
@@ -115,7 +112,7 @@ export async function insertRequest(session: Session, request: DataSubjectReques
     );
   } catch (error) {
     const { code, message, retryable } = toWarehouseError(error);
-    // No cause: ClickHouse's message may quote the row.
+    // No cause: its message may quote the row.
     throw new ServiceError(code, message, { retryable });
   }
 }

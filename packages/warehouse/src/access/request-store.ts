@@ -24,39 +24,36 @@ export type RequestSummary = Pick<
 export type RequestPlace = Pick<DataSubjectRequest, "requestId" | "receivedAt">;
 
 export type RequestUsage = {
-  /** Unfinished ones. */
   readonly open: number;
-  /** Addresses and ids in requests of this day, UTC. */
+  /** Addresses and ids, by UTC day. */
   readonly namedToday: number;
 };
 
-/** @throws ServiceError with the codes of `WarehouseError`; messages contain nothing about the person */
+/** @throws ServiceError with the codes of `WarehouseError`, without personal data */
 export type RequestStore = {
   find(clientId: string, requestId: string): Promise<DataSubjectRequest | null>;
-  /** The newest first, from behind `after`. */
   list(clientId: string, after: RequestPlace | null, limit: number): Promise<readonly RequestSummary[]>;
-  /** Of any client, for operators. It reads all. */
+  /** Of any client, for operators; reads all. */
   findAny(requestId: string): Promise<DataSubjectRequest | null>;
   /**
-   * Once acknowledged: a new request, or the unfinished one of the last second, so concurrent calls get one. `admit`
-   * may throw to refuse a new one.
+   * Once acknowledged: a new request, or the unfinished one of the last second. `admit` may throw to refuse a new one.
    */
   open(
     clientId: string,
     subject: DataSubject,
     admit?: (usage: RequestUsage) => void,
   ): Promise<DataSubjectRequest>;
-  /** An earlier status has no effect; `refused` drops the subject. False: no such request. */
+  /** Never goes back; `refused` drops the subject. False: unknown. */
   setStatus(clientId: string, requestId: string, status: RequestStatus): Promise<boolean>;
   ping(): Promise<void>;
 };
 
-/** Calls for one subject within it are one. */
+/** Within it calls for one subject are one. */
 const SAME_CALL_MS = 1_000;
 
 const NOBODY: DataSubject = { email: null, identifiers: [] };
 
-/** Prefix of a client's request ids for one subject; keyed, since ids appear in URLs and logs. */
+/** Keyed, since ids appear in URLs and logs. */
 const digestOf = (secret: string, clientId: string, subject: DataSubject): string =>
   createHmac("sha256", deriveKey(secret, "request ids"))
     .update(JSON.stringify(["data_subject_request", clientId, "ERASURE", subjectText(subject)]))
@@ -65,7 +62,7 @@ const digestOf = (secret: string, clientId: string, subject: DataSubject): strin
 
 const numberOf = (requestId: string): number => Number(requestId.slice(requestId.indexOf("-") + 1));
 
-/** `now`: ms since the epoch. `idSecret`: gives the key of the digests in ids. */
+/** `now`: ms. `idSecret`: for digests in ids. */
 export function createRequestStore(deps: {
   readonly session: Session;
   readonly now: () => number;
@@ -99,7 +96,7 @@ export function createRequestStore(deps: {
   }
 
   const withDigest = (clientId: string, digest: string): Promise<StoredRequest[]> =>
-    // "." follows "-" in ASCII, so the range is the ids that begin with the digest and a dash.
+    // "." follows "-" in ASCII: ids that begin with the digest and a dash.
     select("request_id >= {from:String} AND request_id < {to:String}", {
       client: clientId,
       from: `${digest}-`,
@@ -151,7 +148,7 @@ export function createRequestStore(deps: {
           !FINISHED_STATUSES.includes(status) && arrived - Number(ms) < SAME_CALL_MS,
       );
       if (same !== undefined) return toRequest(clientId, same);
-      // Not `arrived`: of two that find nothing the earlier row stays, and must be later than both calls.
+      // Not `arrived`: of two that find nothing the earlier row stays, and must cover both.
       const at = deps.now();
       admit?.(await usageOf(clientId, at));
       const number = Math.max(0, ...rows.map((row) => numberOf(row.request_id) + 1));

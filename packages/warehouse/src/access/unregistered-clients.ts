@@ -1,11 +1,10 @@
 import type { Session } from "../session/session.ts";
 
-/** `records`: within 30 days. */
+/** Within 30 days. */
 export type UnregisteredClient = { readonly clientId: string; readonly records: number };
 
 /** @throws WarehouseError from every method */
 export type UnregisteredClientReader = {
-  /** Those with most records first. */
   list(): Promise<UnregisteredClient[]>;
 };
 
@@ -17,7 +16,7 @@ export type UnregisteredClientWriter = {
 };
 
 const TIMEOUT_MS = 10_000;
-/** A producer could send any number of them. */
+/** A producer could send any number. */
 const MAX_READ = 10_000;
 
 const registeredWith = async (session: Session): Promise<ReadonlySet<string>> => {

@@ -13,7 +13,6 @@ it("finds what is set for a user, along its profiles", () => {
     line({ profile: "client", setting: "readonly", value: "1" }),
     line({ user: "client_acme", inherits: "client" }),
     line({ user: "client_acme", setting: "max_memory_usage", value: "2" }),
-    // A constraint without a value, and another user.
     line({ user: "client_acme", setting: "max_threads" }),
     line({ user: "client_globex", setting: "readonly", value: "0" }),
   ];

@@ -2,10 +2,9 @@ import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { CLIENT_USER } from "./left-out-sql.ts";
 
-/** Its name begins with `client_`, in any case. */
 export type ClientUser = { readonly name: string; readonly settings: Readonly<Record<string, string>> };
 
-/** A line of `system.settings_profile_elements`. */
+/** Line of `system.settings_profile_elements`. */
 export type ProfileElement = {
   readonly user: string | null;
   readonly profile: string | null;
@@ -38,7 +37,7 @@ export const settingsOfUser = (user: string, elements: readonly ProfileElement[]
   return settings;
 };
 
-/** null: the asking user may not see other users. Settings of roles are not read. */
+/** null: other users are not visible. Settings of roles are not read. */
 export const readClientUsers = async (session: Session): Promise<ClientUser[] | null> => {
   try {
     const users = await session.rows<{ name: string }>(

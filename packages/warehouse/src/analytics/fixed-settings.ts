@@ -1,13 +1,10 @@
-/**
- * Settings by which a query could show rows that a view leaves out, with safe values; null: the default, empty. Readers
- * must not change them.
- */
+/** Readers must not change them: other values show rows that views leave out. null: the default, empty. */
 export const FIXED_SETTINGS: Readonly<Record<string, string | null>> = {
-  /** Empties the tables that say what is left out. */
+  /** Empties the tables of what is left out. */
   additional_table_filters: null,
   /** 0 shows deleted rows. */
   apply_deleted_mask: "1",
-  // `break` with a limit cuts off the set of what is left out.
+  // `break` cuts off the set of what is left out.
   group_by_overflow_mode: "throw",
   join_overflow_mode: "throw",
   read_overflow_mode: "throw",

@@ -1,25 +1,19 @@
-/**
- * How views leave out rows under former dates (docs/decisions/0017, 0024) and erased records (0022): sets of keys,
- * cheap when empty, since a view covers all clients.
- */
+/** Leaves out former dates (docs/decisions/0017, 0024) and erased records (0022) by sets that are cheap when empty. */
 import { DATED_KINDS, type DatedKind, ownTableOf, type RecordKind } from "@conversation-export/domain";
 import { NOTED } from "../changes/moved-dates.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 
 export type ViewTables = {
-  /** Full name. */
   readonly table: (name: string) => string;
-  /** Set where tables are sharded, so that a subquery reads all shards. */
+  /** On shards, so that a subquery reads all of them. */
   readonly global: "GLOBAL " | "";
-  /** Whether the server says who logged in. */
   readonly knowsLogin: boolean;
 };
 
 /** Such users see only the client whose id follows. */
 export const CLIENT_USER = "client_";
 
-/** Condition for the rows `r` that a user of this name may see. */
 const isFor = (user: string): string =>
   `(NOT startsWith(${user}, '${CLIENT_USER}') OR r.client_id = substring(${user}, ${CLIENT_USER.length + 1}))`;
 
@@ -28,7 +22,9 @@ export const KNOWS_LOGIN = "(SELECT count() > 0 FROM system.functions WHERE name
 export const NOT_FOR_CLIENTS =
   "users of clients need a ClickHouse with the function authenticatedUser: update it and run export-ops migrate";
 
-/** Checks both, since the native protocol may choose the current user. Servers that hide the login reject clients. */
+/**
+ * Checks both users, since the native protocol may choose the current one. Servers that hide the login reject clients.
+ */
 const isForUser = ({ knowsLogin }: ViewTables): string =>
   knowsLogin
     ? `(authenticatedUser() != '' AND ${isFor("authenticatedUser()")} AND ${isFor("currentUser()")})`
@@ -46,7 +42,7 @@ const datesOfMoved = (kind: DatedKind, { table, global }: ViewTables): string =>
       UNION ALL
       SELECT client_id, date_created FROM ${table("moved_dates")} WHERE kind = '${kind}'`;
 
-/** Keys of rows under a date that is not the live one. */
+/** Keys of rows under a date that is not live. */
 const stale = (
   from: { readonly kind: DatedKind; readonly table: string; readonly date: string; readonly keys: string },
   tables: ViewTables,
@@ -62,7 +58,7 @@ const stale = (
 const erasedRecords = (kind: RecordKind, { table, global }: ViewTables): string => {
   const { name: own, id, keyDate } = ownTableOf(kind);
   const erased = `${table("erasure_keys")} WHERE phase = 'erased'`;
-  // Without a date in the key only the live row says when the record was created.
+  // Only the live row has the date.
   const final = keyDate === null ? " FINAL" : "";
   return `
     SELECT found.client_id, found.${id}, found.date_created FROM (
@@ -74,7 +70,6 @@ const erasedRecords = (kind: RecordKind, { table, global }: ViewTables): string 
     WHERE found.date_created < asked.before`;
 };
 
-/** Condition for live rows `r` of a table that is read with FINAL. */
 export const isLive = (kind: RecordKind, tables: ViewTables): string => {
   const { name: table, id } = ownTableOf(kind);
   const dated = DATED_KINDS.find((one) => one === kind);
@@ -88,12 +83,12 @@ export const isLive = (kind: RecordKind, tables: ViewTables): string => {
     UNION ALL ${erasedRecords(kind, tables)})`;
 };
 
-/** Condition for live rows `r` of `handoffs` FINAL, without references and older forms (docs/decisions/0016). */
+/** Without references and older forms (docs/decisions/0016). */
 export const isLiveHandoff = (tables: ViewTables): string => {
   const { table, global } = tables;
   const keys = "conversation_id, target, target_kind";
   const date = "conversation_date_created";
-  // Nearly no attempt loses its handoff_id; entries are only parsed where one did.
+  // Entries are parsed only where an attempt lost its handoff_id.
   const entriesById = `SELECT client_id, conversation_id FROM ${table("handoffs")}
       WHERE target_kind = 'id' AND notEmpty(entry)`;
   const withoutHandoffId = `SELECT client_id, conversation_id, target FROM ${table("handoffs")}

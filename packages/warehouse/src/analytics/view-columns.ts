@@ -10,14 +10,13 @@ import {
 
 export type ViewColumn = {
   readonly name: string;
-  /** As ClickHouse's table of columns shows it. */
+  /** As system.columns shows it. */
   readonly type: string;
-  /** Of the row `r`. */
   readonly sql: string;
   readonly comment: string;
 };
 
-/** `name`: of the column, if it differs from the field's. */
+/** `name`: if it differs from the field's. */
 type Source = Pick<ViewColumn, "type" | "sql"> & { readonly name?: string };
 type Sources = Readonly<Record<string, Source | undefined>>;
 
@@ -44,24 +43,22 @@ const stored = (type: string, column: string, name?: string): Source => ({
   sql: `r.${column}`,
   ...(name === undefined ? {} : { name }),
 });
-/** Tables hold an empty text for null. */
+/** Empty text stands for null in tables. */
 const text = (column: string): Source => ({ type: TYPES.text, sql: `nullIf(r.${column}, '')` });
 const label = (column: string): Source => ({
   type: "LowCardinality(Nullable(String))",
   sql: `nullIf(r.${column}, '')`,
 });
 
-/** A text in double quotes, or what is between two. */
 const PIECE = String.raw`"(?:[^"\\]|\\.)*"|[^"]+`;
-/** Numbers that may be too large: ClickHouse then reads nothing of their document. */
+/** With a larger number ClickHouse may read nothing of the document. */
 const LARGE = String.raw`([:,\[])(-?[0-9]{19,}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|-?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{3,})`;
 
-/** Large numbers become texts where ClickHouse would not read the document. */
+/** Large numbers become texts where needed. */
 const readable = (json: string): string => `if(isValidJSON(${json}), ${json}, arrayStringConcat(arrayMap(
     piece -> if(startsWith(piece, '"'), piece, replaceRegexpAll(piece, ${sqlText(LARGE)}, '\\\\1"\\\\2"')),
     extractAll(${json}, ${sqlText(PIECE)}))))`;
 
-/** JSON of a row, by the names that columns use. */
 export type Documents = Readonly<Record<string, string>>;
 const HEAD_AND_TAIL: Documents = {
   head_json: readable("concat(r.head, '[]}')"),
@@ -69,7 +66,6 @@ const HEAD_AND_TAIL: Documents = {
 };
 const RECORD: Documents = { record_json: readable("r.record") };
 
-/** A conversation has two. */
 export const documentsOf = (kind: RecordKind): Documents =>
   RECORD_KINDS[kind].texts.length > 1 ? HEAD_AND_TAIL : RECORD;
 
@@ -111,7 +107,7 @@ const sourceOf = ({ name, type }: OwnColumn<never>): Source | undefined => {
 
 const HANDOFFS = "handoffs";
 
-/** The fields, those of an object each, then columns that are no fields. */
+/** Fields, flattened, then columns that are no fields. */
 export const columnsOfKind = (kind: RecordKind): readonly ViewColumn[] => {
   const { form, public: schema, texts } = RECORD_KINDS[kind];
   const { id } = ownTableOf(kind);
@@ -184,7 +180,6 @@ const count = (name: string, condition: string, comment: string): ViewColumn => 
   comment,
 });
 
-/** Of conversations `r`, by client and day. */
 export const DAILY_COLUMNS: readonly ViewColumn[] = [
   CLIENT,
   { name: "day", type: "Date", sql: "toDate(r.date_created)", comment: "Day in UTC on which they began" },

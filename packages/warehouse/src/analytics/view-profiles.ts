@@ -1,6 +1,6 @@
 import { FIXED_SETTINGS } from "./fixed-settings.ts";
 
-/** For one user of the views, so that others have the rest. `lower`: a query may ask for less. */
+/** Per user, so that others have the rest. `lower`: a query may ask for less. */
 export const VIEW_LIMITS = {
   /** Seconds. */
   max_execution_time: { most: 600, lower: true },
@@ -12,7 +12,7 @@ export const VIEW_LIMITS = {
   max_concurrent_queries_for_user: { most: 20, lower: false },
 } as const satisfies Readonly<Record<string, { readonly most: number; readonly lower: boolean }>>;
 
-/** Unless it is off, queries may be evaluated on rows that a view leaves out. */
+/** Queries could be evaluated on rows that a view leaves out. */
 export const UNOPTIMIZED = "query_plan_enable_optimizations";
 
 /** `value` null: the default, empty. `const`: no query changes it; `most`: none raises it. */
@@ -34,7 +34,7 @@ const limits = (mayLower: boolean): ProfileSetting[] =>
 
 export type ViewReader = "analyst" | "client";
 
-/** Tools of an analyst may send settings, but none that shows or takes more; a client sends none. */
+/** Tools of analysts may send settings, but none that shows or takes more. */
 export const viewProfile = (reader: ViewReader): readonly ProfileSetting[] =>
   reader === "analyst"
     ? [{ name: "readonly", value: "2", bound: "none" }, ...limits(true), ...fixed()]
@@ -47,7 +47,6 @@ export const viewProfile = (reader: ViewReader): readonly ProfileSetting[] =>
 
 const quoted = (value: string): string => (/^\d+$/.test(value) ? value : `'${value}'`);
 
-/** Goes behind SETTINGS of a profile or a user. */
 export const viewProfileSql = (reader: ViewReader): string =>
   viewProfile(reader)
     .map(({ name, value, bound }) => {
@@ -57,7 +56,6 @@ export const viewProfileSql = (reader: ViewReader): string =>
     })
     .join(",\n");
 
-/** For `users.xml`. */
 export const viewProfileXml = (reader: ViewReader): string => {
   const settings = viewProfile(reader);
   const values = settings.flatMap(({ name, value }) =>

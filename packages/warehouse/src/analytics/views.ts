@@ -1,4 +1,4 @@
-/** Views run with the migrator's rights, so readers need none on tables (docs/decisions/0026). */
+/** Views have the migrator's rights; readers need none on tables (docs/decisions/0026). */
 import { KIND_NAMES, ownTableOf } from "@conversation-export/domain";
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 import { isLive, isLiveHandoff, type ViewTables } from "./left-out-sql.ts";
@@ -16,13 +16,12 @@ export type AnalyticsView = {
   readonly name: string;
   readonly comment: string;
   readonly columns: readonly ViewColumn[];
-  /** Together they name a row. */
   readonly key: readonly string[];
 };
 
 type Definition = AnalyticsView & {
   readonly documents?: Documents;
-  /** From FROM on, of rows `r`. `view`: full name of another view. */
+  /** Of rows `r`. `view`: full name of another view. */
   readonly from: (tables: ViewTables, view: (name: string) => string) => string;
 };
 
@@ -55,12 +54,11 @@ const DEFINITIONS: readonly Definition[] = [
   },
 ];
 
-/** In order of creation. */
 export const ANALYTICS_VIEWS: readonly AnalyticsView[] = DEFINITIONS;
 
 export const analyticsDatabase = (database: string): string => `${database}_analytics`;
 
-/** Replaces views, which hold no data. `database`: of the tables. */
+/** Replaces views, which hold no data. */
 export const analyticsStatements = (
   database: string,
   topology: Topology,

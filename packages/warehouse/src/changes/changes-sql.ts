@@ -1,6 +1,6 @@
 /**
- * An entry gives the live version, unless a later stable entry does, or a deletion. All texts are read at once:
- * ClickHouse plans every subquery anew.
+ * An entry gives the live version unless a later stable one does. Texts are read at once: ClickHouse plans each
+ * subquery anew.
  */
 import {
   DATED_KINDS,
@@ -22,12 +22,12 @@ import {
   RECORD_COLUMN,
 } from "../pages/sql/page-sql.ts";
 
-/** Longer than entries lie behind the stamp of their batch. */
+/** Entries lie less behind their batch's stamp. */
 const PLACES = "INTERVAL 1 SECOND";
 
 const entriesOf = (kind: RecordKind): string => `kind = '${kind}' AND ${rangeOf("stored_at", "id")}`;
 
-/** A record is one key, however many entries it has. */
+/** A record is one key. */
 export const changeRows = (kind: RecordKind): RangedRows => ({
   table: "changes",
   range: entriesOf(kind),
@@ -45,7 +45,6 @@ const changeCandidates = (kind: DatedKind): Candidates => ({
   dates: "true",
 });
 
-/** null: records of the kind have no dates. */
 export const changeCandidatesOf = (kind: RecordKind): Candidates | null => {
   const dated = DATED_KINDS.find((one) => one === kind);
   return dated === undefined ? null : changeCandidates(dated);
@@ -54,7 +53,7 @@ export const changeCandidatesOf = (kind: RecordKind): Candidates | null => {
 const ofEntries = (kind: RecordKind, column: string): string =>
   `(SELECT ${column} FROM changes WHERE ${entriesOf(kind)})`;
 
-/** Rows pending deletion are left out until the deletion is published. */
+/** Without rows pending deletion, until the deletion is published. */
 function liveRows(
   kind: RecordKind,
   columns: string,
@@ -72,13 +71,13 @@ function liveRows(
         SELECT argMax(${date}, (version, uploaded_at)), ${id} FROM ${table} WHERE ${ids} AND (${known}) GROUP BY ${id}) AND ${shown(`${ids} AND (${known})`)}
       ${onceOnly({ id })}`;
   }
-  // The date first: it spares reading the ids of neighbours.
+  // The date first spares reading the ids of neighbours.
   const keys = `${dates} AND cityHash64(${date}, ${id}) IN ${ofEntries(kind, "cityHash64(date_created, id)")}`;
   return `SELECT ${columns} FROM ${table} FINAL PREWHERE ${keys}
     WHERE client_id = {client:String} AND ${shown(`client_id = {client:String} AND ${keys}`)} ${onceOnly({ id })}`;
 }
 
-/** Columns `id`, `u` (instant of upload), `record`. */
+/** `u`: instant of upload. */
 function liveRecords(kind: RecordKind, shape: ReadShape): string {
   if (kind !== "conversation") {
     return liveRows(kind, `${ownTableOf(kind).id} AS id, uploaded_at AS u, record`, shape);
@@ -89,22 +88,21 @@ function liveRecords(kind: RecordKind, shape: ReadShape): string {
   return `SELECT r.conversation_id AS id, r.uploaded_at AS u, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;
 }
 
-/** As in records; ClickHouse itself escapes the other line ends of Unicode. */
+/** ClickHouse itself escapes the other line ends of Unicode. */
 const ID = String.raw`replaceAll(toJSONString(e.id), '\xC2\x85', '\\u0085')`;
 
-/** Names the id as records of the kind do. */
 const deletedOf = (
   kind: RecordKind,
 ): string => `concat('{"${RECORD_KINDS[kind].form.id.name}":', ${ID}, ',"deleted":true,"deleted_at":"',
       formatDateTime(e.gone, '%Y-%m-%dT%H:%i:%S.%f', 'UTC'), '+00:00"}')`;
 
-/** Columns `d` (instant of storing, or of deletion), `id`, `record`. */
+/** `d`: instant of storing, or of deletion. */
 function givenOut(kind: RecordKind, shape: ReadShape): string {
   const entries = `SELECT id, max(stored_at) AS s, maxIf(stored_at, deleted) AS gone FROM changes
       WHERE ${entriesOf(kind)} GROUP BY id`;
-  // A version that was uploaded later may not be stable: then no later entry is read yet.
+  // Of a version that is not stable yet no later entry was read.
   const stableUpTo = `${micros("stableUpTo")} - ${PLACES}`;
-  // Records first, so that their snapshot is older than that of handoffs. A deletion keeps its place.
+  // Records first: their snapshot must be older than that of handoffs. Deletions keep their place.
   return `SELECT if(empty(r.record), e.gone, e.s) AS d, e.id AS id, if(empty(r.record), ${deletedOf(kind)}, r.record) AS record
     FROM (${liveRecords(kind, shape)}) AS r RIGHT JOIN (${entries}) AS e ON r.id = e.id
     WHERE if(empty(r.record), e.gone > toDateTime64(0, 6, 'UTC'), e.s >= r.u OR r.u > ${stableUpTo})`;
@@ -116,6 +114,5 @@ export const changesOf = (kind: RecordKind, shape: ReadShape): string =>
     `SELECT d, id, record FROM (${givenOut(kind, shape)}) ORDER BY d, id ${FIRST_ROWS}`,
   );
 
-/** In order, as `record`. */
 export const changesInRange = (kind: RecordKind, shape: ReadShape): string =>
   `SELECT record FROM (${givenOut(kind, shape)}) ORDER BY d, id`;

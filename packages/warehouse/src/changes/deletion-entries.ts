@@ -3,15 +3,14 @@ import type { Session, StatementName } from "../session/session.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 import { fence, fenced, uploadPrefix } from "../write/write-ticket.ts";
 
-/** Repeats `work` with another ticket when ClickHouse was away or the ticket is stale. */
+/** Repeats `work` with another ticket if that is stale, or ClickHouse was away. */
 export type RunUpload = (work: (ticket: WriteTicket) => Promise<void>, signal?: AbortSignal) => Promise<void>;
 
-/** µs over which the entries of a batch are spread. */
+/** µs. */
 const SPREAD = 1_000_000;
 
 /**
- * The deletion must have ended; entries may repeat. `source`: SELECT of client_id, kind, id and date_created, that of
- * the key.
+ * The deletion must have ended; entries may repeat. `source`: client_id, kind, id, date_created of the key.
  * @throws WarehouseError
  */
 export const noteDeleted = (

@@ -1,40 +1,39 @@
-/** Readers look up only records at dates of moved records, or with newer entries of `changes` (docs/decisions/0024). */
+/** Readers look up only records at these dates, or with newer entries of `changes` (docs/decisions/0024). */
 import { DATED_KINDS, formatTimestampZ, type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
 import type { Session } from "../session/session.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 
-/** In the table of watermarks. */
 export const NOTED = "changes with dates noted";
 const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${NOTED}'`;
 
-/** Entries of so long a time per statement. */
+/** Per statement. */
 const SLICE: Micros = 60 * MICROS_IN_SECOND;
-/** Looked at again: a replica may have lacked entries, or dates of their records. */
+/** A replica may have lacked entries, or dates of records. */
 const OVERLAP: Micros = 30 * MICROS_IN_SECOND;
-/** Rows per statement of the first pass, which continues where it was cut off. */
+/** Per statement; a pass continues where it was cut off. */
 const NAMES = 1_000_000;
 
 const TIMEOUT_MS = 600_000;
 
 export type MovedDates = {
   /**
-   * Stores dates of moved records with entries before `until` (stable, µs), the first time of all records; continues
-   * after an error.
+   * Stores dates of moved records with entries before `until` (stable), at first of all records; continues after
+   * errors.
    * @throws WarehouseError
    */
   note(until: Micros, signal?: AbortSignal): Promise<void>;
-  /** The instant before which dates are known, µs; 0: none. */
+  /** 0: none. */
   noted(): Promise<Micros>;
 };
 
-/** The instant before which dates are known, µs; 0: none. */
+/** Dates are known up to it; 0: none. */
 export const readNoted = async (session: Session, name: "pages.noted" | "moved.noted"): Promise<Micros> => {
   const [row] = await session.rows<{ micros: string }>(name, NOTED_UNTIL);
   return Number(row?.micros ?? 0);
 };
 
-// What an entry of a deletion describes has no younger rows.
+// A deletion's entry describes no younger rows.
 const ENTRIES = DATED_KINDS.map(
   (kind) => `SELECT ${recordNameSql("client_id", kind, "id")} FROM changes
       WHERE kind = '${kind}' AND NOT deleted AND stored_at >= ${micros("from")} AND stored_at < ${micros("until")}`,
@@ -50,14 +49,13 @@ const BETWEEN = "record > {after:String} AND record <= {last:String}";
 const LAST_OF_PASS = `SELECT record AS last FROM record_dates WHERE record > {after:String}
   ORDER BY record LIMIT 1 OFFSET {names:UInt32}`;
 
-/** `session`: of the user for jobs. */
 export const createMovedDates = (deps: { readonly session: Session }): MovedDates => {
   const session = deps.session.with({
     timeoutMs: TIMEOUT_MS,
-    // In the order of the table, so that no group is held in memory.
+    // In the table's order, so that memory holds no group.
     settings: { async_insert: 0, max_threads: 1, optimize_aggregation_in_order: 1 },
   });
-  /** A pass over all records: what was stable at its begin, and the last name looked at. */
+  /** A pass over all records: what was stable at its begin, and its last name. */
   let pass: { readonly until: Micros; readonly after: string } | undefined;
 
   const save = (until: Micros, signal: AbortSignal | undefined): Promise<void> => {
@@ -65,7 +63,6 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     return session.insert("moved.save", { table: "watermarks", rows }, { signal });
   };
 
-  /** Returns what was stable when the pass began. */
   const noteAll = async (until: Micros, signal: AbortSignal | undefined): Promise<Micros> => {
     let { after } = (pass ??= { until, after: "" });
     const begun = pass.until;
@@ -88,7 +85,6 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     noted,
     note: async (until, signal) => {
       let reached = await noted();
-      // Another process has finished its pass over all records.
       if (reached > 0) pass = undefined;
       if (until <= reached) return;
       if (reached === 0) {

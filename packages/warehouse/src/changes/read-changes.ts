@@ -8,7 +8,7 @@ import type { SendStatement } from "../pages/send-statement.ts";
 import { RECORD_COLUMN } from "../pages/sql/page-sql.ts";
 import { changeCandidatesOf, changeRows, changesOf } from "./changes-sql.ts";
 
-/** The first entries of one record more than a page; fewer where later entries give some out. @throws WarehouseError */
+/** Reads a record more than a page, fewer if later entries give some. @throws WarehouseError */
 export const createReadChanges = (deps: {
   readonly send: SendStatement;
   readonly findEnd: FindEnd;

@@ -2,11 +2,10 @@ import { formatTimestampZ, LIST_NAMES, type ListName, type Micros } from "@conve
 import type { Watermarks } from "../pages/watermark-store.ts";
 import type { Session } from "../session/session.ts";
 
-/** µs since the epoch. */
 export type Stable = {
-  /** All that was or will be stored before it is readable; 0: unknown. */
+  /** All that is ever stored before it is readable; 0: unknown. */
   readonly until: Micros;
-  /** Per list: events that reached the bus before it were stored before `until`. */
+  /** Events on the bus before it were stored before `until`. */
   readonly watermarks: Watermarks;
 };
 
@@ -15,13 +14,12 @@ export type StableReader = { load(): Promise<Stable> };
 
 /** @throws WarehouseError from every method */
 export type StableStore = StableReader & {
-  /** `at`: ClickHouse's clock when they were read. */
+  /** `at`: ClickHouse's clock. */
   watermarks(): Promise<{ readonly at: Micros; readonly watermarks: Watermarks }>;
-  /** Lower instants than the stored ones have no effect. */
+  /** Lower instants have no effect. */
   save(stable: Stable): Promise<void>;
 };
 
-/** In the table of watermarks. */
 const UNTIL = "changes";
 const nameOf = (list: ListName): string => `changes of ${list}`;
 
@@ -59,7 +57,6 @@ export const createStableReader = (deps: { readonly session: Session }): StableR
   return { load: () => loadWith(session) };
 };
 
-/** `session`: of the user for jobs. */
 export const createStableStore = (deps: { readonly session: Session }): StableStore => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return {

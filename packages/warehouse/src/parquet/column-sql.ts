@@ -1,6 +1,4 @@
-/**
- * ClickHouse's parser rejects integers beyond 64 bits and reprints numbers: these and free objects are cut out as text.
- */
+/** ClickHouse rejects integers beyond 64 bits and reprints numbers: these and free objects are cut out as text. */
 import { type Column, type ColumnType, MAX_DEPTH } from "@conversation-export/domain";
 
 const SCALARS = {
@@ -25,7 +23,7 @@ const memberTypes = (columns: readonly Column[]): string =>
 const tupleType = (columns: readonly Column[]): string => `Tuple(${memberTypes(columns)})`;
 
 const STRING = String.raw`"(?:[^"\\]|\\.)*"`;
-/** Nested objects down to the depth of records; lists need no count. */
+/** Nested as deep as records may be. */
 const objectPattern = (): string => {
   let pattern = "";
   for (let level = 0; level < MAX_DEPTH; level += 1)
@@ -33,7 +31,6 @@ const objectPattern = (): string => {
   return pattern;
 };
 
-/** How such values are found at the beginning of a text, and converted. */
 const CUT = {
   json: { pattern: `^(?:null|${objectPattern()})`, value: (text: string) => `nullIf(${text}, 'null')` },
   number: { pattern: "^[^,}]*", value: (text: string) => `toFloat64OrNull(${text})` },
@@ -46,7 +43,6 @@ const isCut = (type: ColumnType): type is CutType => typeof type === "string" &&
 
 type Cut = { readonly name: string; readonly type: CutType };
 
-/** In the order of the text. */
 const cutsOf = (columns: readonly Column[]): readonly Cut[] =>
   columns.flatMap(({ name, type }) => {
     if (isCut(type)) return [{ name, type }];
@@ -75,7 +71,6 @@ const cutOut = (from: string, { name, type }: Cut, index: number): string => {
     FROM (${from})`;
 };
 
-/** `place`: SQL for the tuple of what was not cut out. */
 const valueOf = ({ name, type }: Column, place: string, cuts: readonly Cut[]): string => {
   if (isCut(type)) return CUT[type].value(`value_${cuts.findIndex((cut) => cut.name === name)}`);
   const own = `tupleElement(${place}, '${name}')`;
@@ -84,16 +79,15 @@ const valueOf = ({ name, type }: Column, place: string, cuts: readonly Cut[]): s
   return `CAST(tuple(${members}), ${literal(tupleType(type.members))})`;
 };
 
-/** ClickHouse's error for a text that is no record. */
+/** Error for a text that is no record. */
 export const UNREADABLE = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO";
 
-/** What a deleted record among changes has beside its id. */
 const DELETION: readonly Column[] = [
   { name: "deleted", type: "flag" },
   { name: "deleted_at", type: "instant" },
 ];
 
-/** Keeps the order of the records. `columns`: the id first. `records`: SELECT of the public JSON as `record`. */
+/** In order. `columns`: the id first. `records`: SELECT of `record`, public JSON. */
 export const typedColumns = (columns: readonly Column[], records: string, withDeletions: boolean): string => {
   const [id, ...others] = columns;
   if (id === undefined) throw new TypeError("records have an id");
@@ -103,7 +97,6 @@ export const typedColumns = (columns: readonly Column[], records: string, withDe
   const rest = [...numbered("part", cuts.length), `rest_${cuts.length}`].join(", ");
   const idOf = `tupleElement(fields, '${id.name}')`;
   const deletion = `, ifNull(tupleElement(fields, 'deleted'), false) AS deleted, tupleElement(fields, 'deleted_at') AS deleted_at`;
-  // A text that cannot be parsed has no id.
   return `SELECT if(throwIf(empty(${idOf}), 'a record cannot be read') = 0, ${idOf}, '') AS \`${id.name}\`,
       ${others.map((column) => `${valueOf(column, "fields", cuts)} AS \`${column.name}\``).join(", ")}${withDeletions ? deletion : ""}
     FROM (SELECT ${numbered("value", cuts.length).join(", ")}, JSONExtract(concat(${rest}), ${literal(fields)}) AS fields

@@ -13,7 +13,7 @@ import { FIRST_SECRET } from "../upkeep/erasure/suppression-store.ts";
 
 export type ServerClock = {
   readonly version: string;
-  /** Of the server, before this process, within `uncertainMs`. */
+  /** Of the server, within `uncertainMs`. */
   readonly aheadMs: number;
   readonly uncertainMs: number;
 };
@@ -22,24 +22,20 @@ export type Disk = { readonly name: string; readonly freeBytes: number; readonly
 export type StuckMutation = { readonly table: string; readonly id: string; readonly reason: string };
 export type UserQuota = {
   readonly name: string;
-  /** Each `x-clickhouse-quota` has its own counts. */
+  /** Counts by `x-clickhouse-quota`. */
   readonly byKey: boolean;
-  /** Limits the time of queries. */
   readonly ofTime: boolean;
 };
 /** `isFixed`: no query may change it. */
 export type ChangedSetting = { readonly name: string; readonly value: string; readonly isFixed: boolean };
-/** Servers of the smallest and of the largest shard. */
 export type ReplicaCounts = { readonly least: number; readonly most: number };
-/** Of one server. */
 export type ReplicaState = {
   readonly server: string;
-  /** Tables that take no rows: the server has no session with Keeper. */
+  /** Tables that take no rows: no session with Keeper. */
   readonly readOnly: number;
-  /** Replicas that answer, of the table with the fewest, and all of them. */
+  /** Answering replicas of the table with the fewest, and all. */
   readonly active: number;
   readonly total: number;
-  /** Of the table furthest behind the other replicas. */
   readonly behindSeconds: number;
 };
 export type CrowdedPartition = {
@@ -51,49 +47,39 @@ export type CrowdedPartition = {
 /** @throws WarehouseError from every method */
 export type Inspector = {
   clock(): Promise<ServerClock>;
-  /** Of this software and of the database, in order. Changes nothing. */
   schema(): Promise<SchemaState[]>;
   /** In the syntax of GRANT, such as `SELECT, INSERT` and `system.parts`. */
   may(privileges: string, on: string): Promise<boolean>;
-  /** Lines of `SHOW GRANTS`, roles included. */
+  /** Lines of `SHOW GRANTS`, with roles. */
   grants(): Promise<string[]>;
-  /** In effect for the user. */
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
-  /** Those to which the user's profile gives another value than ClickHouse. */
+  /** By the user's profile, to other values than ClickHouse's. */
   changedSettings(names: readonly string[]): Promise<ChangedSetting[]>;
-  /** Those that the user's queries may change, or whose value is not the default. */
+  /** That the user's queries may change, or with another value than the default. */
   looseSettings(names: readonly string[]): Promise<string[]>;
-  /** Those that the user's queries may raise without bound. */
   raisableSettings(names: readonly string[]): Promise<string[]>;
-  /** 1: a single server; 0: a cluster that it does not know. */
+  /** 1: a single server; 0: an unknown cluster. */
   replicas(): Promise<ReplicaCounts>;
-  /** As each server sees it; empty where nothing replicates. */
   replicaStates(): Promise<ReplicaState[]>;
-  /** With limits, that count for the user. */
   quotas(): Promise<UserQuota[]>;
-  /** Missing, with other columns, or made for a server that differs in `authenticatedUser`. */
+  /** Missing, with other columns, or for a server that differs in `authenticatedUser`. */
   wrongViews(): Promise<string[]>;
-  /** null: the user may not see other users. */
   clientUsers(): Promise<ClientUser[] | null>;
   disks(): Promise<Disk[]>;
   stuckMutations(): Promise<StuckMutation[]>;
-  /** Hash of the secret of the stored suppressions, if any. */
   suppressionSecret(): Promise<string | null>;
   openRequests(): Promise<{ readonly count: number; readonly oldestAgeMs: number }>;
-  /** With more than `parts` active parts, the fullest first. */
   crowdedPartitions(parts: number): Promise<CrowdedPartition[]>;
   close(): Promise<void>;
 };
 
 const TIMEOUT_MS = 10_000;
-/** Of one answer. */
 const MAX_ROWS = 10;
-/** More than any statement of export-api answers with. */
+/** More than export-api ever reads. */
 const COUNTED_ROWS = 50_000;
-/** Shown by quotas that count by key. */
+/** Shown by keyed quotas. */
 const QUOTA_KEY = "export-ops-doctor";
 
-/** `url`: of the user to inspect. */
 export function createInspector(
   deps: WarehouseAccess & {
     readonly topology: Topology;
@@ -101,7 +87,7 @@ export function createInspector(
 ): Inspector {
   const { topology } = deps;
   const own = createSession({ ...deps, maxConnections: 4 });
-  // Without it a profile that caches answers refuses queries of system tables.
+  // Otherwise a profile that caches answers refuses system tables.
   const profiled = createSession({
     ...deps,
     settings: { query_cache_system_table_handling: "ignore" },
@@ -110,7 +96,6 @@ export function createInspector(
   const session = own.with({ timeoutMs: TIMEOUT_MS });
   const { system } = session.names;
 
-  /** By name. */
   async function appliedOn(url: string): Promise<ReadonlyMap<string, string>> {
     const { ca, application } = deps;
     const address = topology.shards === undefined ? undefined : new URL(url).origin;
@@ -158,7 +143,7 @@ export function createInspector(
       return rows.flatMap((row) => Object.values(row));
     },
     async settings(names) {
-      // One query per setting: the user may have no access to system.settings.
+      // One query each: the user may not read system.settings.
       const entries = await Promise.all(
         names.map(async (name): Promise<[string, string]> => {
           const rows = await session.rows<{ value: string }>(
@@ -173,7 +158,7 @@ export function createInspector(
     },
     async changedSettings(names) {
       const asked = profiled.with({ timeoutMs: TIMEOUT_MS });
-      // As raw text, since the profile may change how rows are written.
+      // Raw: the profile may change how rows are written.
       const answer = await asked.stream(
         "inspect.changed_settings",
         `SELECT toJSONString(arraySort(groupArray([name, value, toString(readonly)]))) FROM system.settings
@@ -182,7 +167,7 @@ export function createInspector(
       );
       const rows = JSON.parse(await text(answer)) as [name: string, value: string, fixed: string][];
       const changed = rows.map(([name, value, fixed]) => ({ name, value, isFixed: fixed === "1" }));
-      // No statement can read these two, which it takes for its own.
+      // No statement can read these two: it takes them for its own.
       const counted = await asked.rows<{ n: number }>(
         "inspect.limits",
         `SELECT toUInt32(number) AS n FROM numbers(${COUNTED_ROWS})`,

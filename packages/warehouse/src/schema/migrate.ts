@@ -11,26 +11,23 @@ import { WarehouseError } from "../session/warehouse-error.ts";
 import { acquireSchemaLock } from "./schema-lock.ts";
 
 export type Migration = { readonly name: string; readonly checksum: string; readonly template: string };
-/** `applied`: by this run, on at least one shard. */
+/** `applied`: on at least one shard. */
 export type MigrationState = { readonly name: string; readonly state: "applied" | "unchanged" };
 
 type Server = Omit<WarehouseAccess, "application"> & {
-  /** Named in errors; undefined: a single server. */
   readonly address?: string | undefined;
 };
 
-/** `shard`: its address, when there are several. */
+/** `shard`: its address, if there are several. */
 type Watch = {
   readonly onBegun?: (name: string, shard?: string) => void;
   readonly onApplied?: (name: string, shard?: string) => void;
 };
 
 const FOLDER = new URL("../../migrations/", import.meta.url);
-/** Statements that move rows take long. */
 const APPLY_MS = 3_600_000;
 const NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
 
-/** In the order in which they are applied. */
 export async function readMigrations(): Promise<Migration[]> {
   const names = (await readdir(FOLDER)).filter((name) => NAME.test(name)).sort();
   const migrations: Migration[] = [];
@@ -61,7 +58,7 @@ async function ensureDatabase({ url, ca, address }: Server, topology: Topology):
   }
 }
 
-/** With Keeper only the sending server has the rows; without, every shard. */
+/** With Keeper only the sending server has the rows, else every shard. */
 export const appliedSql = (topology: Topology): string => {
   const noted =
     onCluster(topology) === ""
@@ -78,7 +75,7 @@ async function appliedChecksums(session: Session, topology: Topology): Promise<M
   return new Map(rows.map((row) => [row.name, row.checksum]));
 }
 
-/** CREATE OR REPLACE VIEW would drop a table with the name of a view. */
+/** CREATE OR REPLACE VIEW would drop tables. */
 async function checkPlaceOfViews(session: Session, database: string): Promise<void> {
   const own = analyticsDatabase(database);
   const views = ANALYTICS_VIEWS.map(({ name }) => `'${name}'`).join(", ");
@@ -96,7 +93,7 @@ async function checkPlaceOfViews(session: Session, database: string): Promise<vo
   );
 }
 
-/** Returns the names of the applied ones. Views are always made anew. */
+/** Returns the applied ones. Views are always made anew. */
 async function migrateServer(
   server: Server,
   topology: Topology,
@@ -155,8 +152,8 @@ async function migrateServer(
 }
 
 /**
- * In order, under a lock; without Keeper one shard after the other.
- * @throws ServiceError `migration_changed`, `migration_locked`, `config` for a URL without a database; WarehouseError
+ * In order, under a lock, shard by shard without Keeper.
+ * @throws ServiceError `migration_changed`, `migration_locked`, `config` (URL without database); WarehouseError
  */
 export async function migrate(
   deps: Server & {

@@ -1,18 +1,17 @@
 import { BY_HAND_REFUSED, STAMPED } from "../write/stamped.ts";
 
-/** A cluster has local tables behind distributed ones. */
 export type Topology = {
-  /** Name in `remote_servers`; null: a single server. */
+  /** In `remote_servers`; null: a single server. */
   readonly cluster: string | null;
-  /** Without Keeper: `http://host:port` per shard, each migrated by itself. Absent: `ON CLUSTER`. */
+  /** Without Keeper: `http://host:port` of each shard, migrated by itself. */
   readonly shards?: readonly string[];
 };
 
-/** Empty when only the addressed server is meant. */
+/** Empty: only the addressed server. */
 export const onCluster = ({ cluster, shards }: Topology): string =>
   cluster === null || shards !== undefined ? "" : `ON CLUSTER '${cluster}'`;
 
-/** Rows by hand are stamped with the present; writers check more (`write/write-ticket.ts`). */
+/** For rows by hand; writers check more (`write/write-ticket.ts`). */
 const stampedBy = (column: string): string => `CONSTRAINT stamped CHECK NOT throwIf(
     NOT startsWith(getSetting('log_comment'), '${STAMPED}')
       AND (${column} < now64(6) - INTERVAL 1 SECOND OR ${column} > now64(6) + INTERVAL 10 SECOND),
@@ -48,9 +47,9 @@ function renderTag(tag: string, topology: Topology): string {
 }
 
 /**
- * A statement ends with `;` at the end of a line. Tags: `{{local T}}` the table with the rows, `{{on cluster}}` the
- * clause, `{{engine E}}` replicated with Keeper, `{{distributed T by KEY}}` the distributed table, `{{stamped COLUMN}}`
- * the constraint for rows by hand, `{{alter T ACTION}}` of the distributed table too.
+ * Statements end with `;` at a line's end. Tags: `{{local T}}` the table with the rows, `{{on cluster}}`, `{{engine
+ * E}}` replicated with Keeper, `{{distributed T by KEY}}`, `{{stamped COLUMN}}` for rows by hand, `{{alter T ACTION}}`
+ * of distributed tables too.
  * @throws Error for an unknown tag
  */
 export function renderMigration(template: string, topology: Topology): string[] {

@@ -6,17 +6,17 @@ import type { Session } from "../session/session.ts";
 import { onCluster, type Topology } from "./migration-template.ts";
 
 export type SchemaLock = {
-  /** @throws ServiceError `migration_locked` when another migration may hold the lock by now */
+  /** @throws ServiceError `migration_locked` when another may hold it by now */
   assertHeld(): void;
   release(): Promise<void>;
 };
 
-/** From the last renewal, so that a killed migration does not block the next one. */
+/** So that a killed migration does not block the next. */
 const LEASE_SECONDS = 30;
 const RENEWAL_MS = 5_000;
-/** A holder stops before others may take the lock. */
+/** Ends before others may take the lock. */
 const HELD_MS = 20_000;
-/** Of migrations that begin at the same moment. */
+/** Of migrations that begin together. */
 const ATTEMPTS = 5;
 
 const locked = (holder: string): ServiceError =>
@@ -25,8 +25,7 @@ const locked = (holder: string): ServiceError =>
 type Lock = { readonly table: string; readonly holder: string; readonly expired: boolean };
 
 /**
- * The lock is a table whose comment names the holder, who renews its modification time. A holder that finds another
- * live one gives way.
+ * The lock is a table: the comment names the holder, who renews its modification time and gives way to another.
  * @throws ServiceError `migration_locked`
  */
 export async function acquireSchemaLock(deps: {
@@ -76,14 +75,14 @@ export async function acquireSchemaLock(deps: {
   let lost = false;
   const renew = async (): Promise<void> => {
     const startedAt = Date.now();
-    // Not ON CLUSTER: it would wait behind the migration's own statements. One renewed server is enough.
+    // Not ON CLUSTER: that waits behind the migration's statements. One renewed server is enough.
     const isRenewed = await session
       .command("migrate.renew_lock", `ALTER TABLE ${table} MODIFY COMMENT '${holder}'`)
       .then(
         () => true,
         () => false,
       );
-    // After the renewal: whoever took this lock for an expired one has a lock by now.
+    // After the renewal: whoever took this lock for expired has one by now.
     const locks = await readLocks(deps);
     lost =
       !locks.some((lock) => lock.table === table) ||
@@ -97,7 +96,7 @@ export async function acquireSchemaLock(deps: {
     if (renewing || lost) return;
     renewing = true;
     renewal = renew()
-      // The next turn tries again; if none succeeds, the lease ends.
+      // The next turn tries again, or the lease ends.
       .catch(() => {})
       .finally(() => {
         renewing = false;
@@ -118,7 +117,7 @@ export async function acquireSchemaLock(deps: {
   };
 }
 
-/** On several servers the latest renewal counts, each by its own clock. */
+/** The latest renewal counts, by each server's own clock. */
 async function readLocks({
   session,
   database,
@@ -135,7 +134,7 @@ async function readLocks({
   return locks.map(({ table, holder, age }) => ({
     table,
     holder: holder === "" ? "holder unknown" : holder,
-    // By the holder's own lease, which another version may have made longer. Far in the future: its clock was set back.
+    // Another version's lease may be longer. Far in the future: the clock was set back.
     expired: Math.abs(Number(age)) >= Number(/lease (\d+) s/.exec(holder)?.[1] ?? LEASE_SECONDS),
   }));
 }

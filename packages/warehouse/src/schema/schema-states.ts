@@ -2,13 +2,13 @@ import type { Session } from "../session/session.ts";
 import { appliedSql, type Migration, readMigrations } from "./migrate.ts";
 import type { Topology } from "./migration-template.ts";
 
-/** `changed`: the file differs from the applied one. `later`: applied by a newer version. */
+/** `changed`: since it was applied. `later`: of a newer version. */
 export type SchemaState = {
   readonly name: string;
   readonly state: "applied" | "pending" | "changed" | "later";
 };
 
-/** In order. `ofServers`: applied checksums of each server, by name. */
+/** In order. `ofServers`: checksums by name. */
 export const statesOfMigrations = (
   files: readonly Pick<Migration, "name" | "checksum">[],
   ofServers: readonly ReadonlyMap<string, string>[],
@@ -28,7 +28,7 @@ export type VersionReader = {
   load(): Promise<{ readonly server: string; readonly migrations: readonly SchemaState[] }>;
 };
 
-/** Of several shards only the session's. */
+/** Of one shard. */
 export const createVersionReader = (deps: {
   readonly session: Session;
   readonly topology: Topology;

@@ -1,15 +1,13 @@
 import { onCluster, type Topology } from "../schema/migration-template.ts";
 
 export type ClusterNames = {
-  /** null: a single server. */
   readonly cluster: string | null;
-  /** The table with the rows; on a cluster behind the distributed one. */
+  /** With the rows: on a cluster behind the distributed table. */
   local(table: string): string;
   /** Empty on a single server and without Keeper, where each shard gets the statement. */
   readonly on: string;
-  /** `local` and `on`: the table that a statement changes. */
+  /** For changes: `local` and `on`. */
   target(table: string): string;
-  /** On a cluster that of all replicas. */
   system(table: string): string;
 };
 

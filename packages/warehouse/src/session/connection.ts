@@ -6,34 +6,31 @@ import { isAwayError, toWarehouseError } from "./warehouse-error.ts";
 export type WarehouseAccess = {
   /** `http://user:password@host:port/database`, or `https:` */
   readonly url: string;
-  /** Trusted authorities as PEM; default: those of Node. */
+  /** PEM; default: Node's. */
   readonly ca?: string | undefined;
-  /** Shown in ClickHouse's query log. */
   readonly application: string;
-  /** For every statement; default: those that statements rely on. */
   readonly settings?: ClickHouseSettings | undefined;
 };
 
 type ConnectionOptions = WarehouseAccess & {
   readonly maxOpenConnections: number;
   readonly requestTimeoutMs: number;
-  /** False: each request has its own connection. */
   readonly keepAlive?: boolean;
 };
 
 const EVERYWHERE: ClickHouseSettings = {
   ...pinned,
   date_time_input_format: "best_effort",
-  // An error within JSON must not look like a row, as by default before 25.11.
+  // Before 25.11 an error within JSON looks like a row by default.
   http_write_exception_in_output_format: 0,
-  // An INSERT waits for its shards, subqueries read all shards, and a missing shard fails the query.
+  // INSERTs wait for shards, subqueries read all, and a missing shard fails the query.
   distributed_foreground_insert: 1,
   parallel_distributed_insert_select: "0",
   distributed_product_mode: "global",
   skip_unavailable_shards: 0,
 };
 
-/** @throws TypeError when the URL is invalid */
+/** @throws TypeError for an invalid URL */
 export function connect(options: ConnectionOptions): ClickHouseClient {
   const url = new URL(options.url);
   const { maxOpenConnections, requestTimeoutMs, keepAlive = true } = options;
@@ -44,7 +41,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
     password: decodeURIComponent(url.password),
     ...(database === "" ? {} : { database }),
     application: options.application,
-    // Not by `tls`: the client would put the raw password into a header, which allows few characters.
+    // `tls` would put the raw password into a header, which allows few characters.
     ...(options.ca !== undefined &&
       url.protocol === "https:" && {
         http_agent: new Agent({ keepAlive, maxSockets: maxOpenConnections, ca: options.ca }),
@@ -59,7 +56,7 @@ export function connect(options: ConnectionOptions): ClickHouseClient {
   });
 }
 
-/** Resolves when a server answers, even with an error. @throws WarehouseError (`isAwayError`) after `timeoutMs` */
+/** Resolves on any answer, even an error. @throws WarehouseError (`isAwayError`) after `timeoutMs` */
 export async function awaitAnswer(deps: WarehouseAccess & { readonly timeoutMs: number }): Promise<void> {
   const client = connect({ ...deps, maxOpenConnections: 1, requestTimeoutMs: deps.timeoutMs });
   try {

@@ -1,6 +1,6 @@
 import { ClickHouseError, type ClickHouseSettings } from "@clickhouse/client";
 
-/** The oldest supported ClickHouse does not know them, and behaves as with the values that are sent. */
+/** The oldest supported ClickHouse behaves as with the values that are sent. */
 const NEWER = [
   // Since 26.4.
   "query_plan_optimize_lazy_final",
@@ -8,17 +8,16 @@ const NEWER = [
   "max_bytes_ratio_before_external_join",
 ] as const;
 
-/** Then the server may have been updated. */
+/** The server may be updated. */
 const LEFT_OUT_MS = 60_000;
 
 export type NewerSettings = {
-  /** Leaves out what the server does not know. */
   known(settings: ClickHouseSettings): ClickHouseSettings;
-  /** Notes a setting that the server does not know. True: send the statement again, without it. */
+  /** True: send the statement again, without it. */
   isRefused(error: unknown, sent: ClickHouseSettings): boolean;
 };
 
-/** `now`: ms of a clock that never goes back. */
+/** `now`: ms, never goes back. */
 export const createNewerSettings = (now: () => number = () => performance.now()): NewerSettings => {
   const leftOutUntil = new Map<string, number>();
   return {

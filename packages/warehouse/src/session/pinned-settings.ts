@@ -1,8 +1,6 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 
-/**
- * They change answers or writes without an error; sent always, since a user's profile may differ from these defaults.
- */
+/** They change answers or writes silently, and a user's profile may differ from these defaults. */
 export const PINNED_SETTINGS = {
   // Rows are left out.
   limit: "0",
@@ -28,7 +26,7 @@ export const PINNED_SETTINGS = {
   // A join finds one row of several.
   join_default_strictness: "ALL",
   any_join_distinct_right_table_keys: "0",
-  // Rows that are written are lost, or go where nobody looks for them.
+  // Written rows are lost, or go elsewhere.
   insert_shard_id: "0",
   insert_deduplication_token: "",
   wait_for_async_insert: "1",
@@ -50,7 +48,7 @@ export const PINNED_SETTINGS = {
   transform_null_in: "0",
   aggregate_functions_null_for_empty: "0",
   empty_result_for_aggregation_by_empty_set: "0",
-  // Values are written otherwise in answers.
+  // Values are written otherwise.
   date_time_output_format: "simple",
   date_time_64_output_format_cut_trailing_zeros_align_to_groups_of_thousands: "0",
   enable_named_columns_in_function_tuple: "0",

@@ -1,6 +1,6 @@
 import type { Topology } from "../schema/migration-template.ts";
 
-/** User, password and database are those of `url`. Without shards only `url`: that server forwards to all. */
+/** With user, password and database of `url`; without shards `url`, which forwards to all. */
 export const serverUrls = (url: string, { shards }: Topology): readonly string[] =>
   shards?.map((shard) => {
     const server = new URL(url);

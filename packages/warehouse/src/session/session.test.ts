@@ -157,7 +157,7 @@ describe("a session", () => {
     await expect(late.upload("test.stall", "INSERT INTO a", Buffer.from("a"))).rejects.toMatchObject(stalled);
     const read = text(await late.stream("test.stall", "SELECT 1"));
     await expect(read).rejects.toMatchObject({ code: "ECONNRESET" });
-    // The only connection of the pool is free again.
+    // The only connection is free again.
     expect(await text(await session.stream("test.read", "SELECT 1"))).toBe("1\n");
     await expect(late.command("test.stall", "OPTIMIZE TABLE a")).rejects.toMatchObject(stalled);
 
@@ -220,7 +220,7 @@ describe("a session", () => {
       await expect(write()).rejects.toMatchObject(reset);
       expect(reported).toHaveLength(1);
     }
-    // A server that resets every connection is given up.
+    // A server that resets every connection.
     resets = 2;
     reported.length = 0;
     await expect(session.rows("test.rows", "SELECT 1")).rejects.toMatchObject(reset);

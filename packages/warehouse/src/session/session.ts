@@ -17,14 +17,13 @@ import {
 } from "./statement-spans.ts";
 import { isReset, timedOut, toWarehouseError } from "./warehouse-error.ts";
 
-/** A constant, such as `windows.list`; in ClickHouse's `log_comment` and in spans. */
+/** A constant; in ClickHouse's `log_comment` and in spans. */
 export type StatementName = `${string}.${string}`;
 
 export type StatementDefaults = {
-  /** Override those of the session. */
   readonly settings?: ClickHouseSettings;
   /**
-   * Until the answer is complete, waiting for a connection included; of `chunks` and `stream` until it begins, then per
+   * Until the answer is complete, with the wait for a connection; of `chunks` and `stream` until it begins, then per
    * pause.
    */
   readonly timeoutMs?: number;
@@ -33,55 +32,48 @@ export type StatementDefaults = {
 export type StatementOptions = StatementDefaults & {
   /** Values of `{name:Type}`. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
-  /** Begin of the query's id. */
   readonly queryPrefix?: string;
-  /** Whose share of a keyed quota is used up; default: the user's. */
+  /** Whose share of a keyed quota is used; default: the user's. */
   readonly quotaKey?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 };
 
 /**
- * Methods throw the signal's reason when aborted. A SELECT whose connection breaks early is repeated once.
- * @throws WarehouseError on every other error
+ * Throws the signal's reason when aborted. A SELECT whose connection breaks early is repeated once.
+ * @throws WarehouseError on other errors
  */
 export type Session = {
   readonly names: ClusterNames;
   rows<Row>(name: StatementName, query: string, options?: StatementOptions): Promise<Row[]>;
-  /** Rows as arrays of their columns. */
   chunks<Row>(name: StatementName, query: string, options?: StatementOptions): AsyncGenerator<Row[]>;
-  /** `query` names the format. The stream must be read to its end or destroyed. */
+  /** Must be read to its end or destroyed. `query` names the format. */
   stream(name: StatementName, query: string, options?: StatementOptions): Promise<Readable>;
   command(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
-  /** Idempotent statements, on each shard without Keeper, else once; throws the first error at the end. */
+  /** Must be idempotent: on each shard without Keeper, else once; then throws the first error. */
   commandEverywhere(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
-  /** As JSON. */
   insert(
     name: StatementName,
     into: { readonly table: string; readonly rows: readonly object[] },
     options?: StatementOptions,
   ): Promise<void>;
-  /** `query` names the format of `body`. */
+  /** `query` names the format. */
   upload(name: StatementName, query: string, body: Buffer, options?: StatementOptions): Promise<void>;
-  /** The server answers and knows the user. */
   ping(): Promise<void>;
-  /** On the same pool. */
   with(defaults: StatementDefaults): Session;
 };
 
 export type OpenSession = Session & { close(): Promise<void> };
 
-/** No statement's own timeout is longer. */
+/** No statement's timeout is longer. */
 const CLIENT_TIMEOUT_MS = 3_600_000;
 const DEFAULT_TIMEOUT_MS = 120_000;
 const DEFAULT_CONNECTIONS = 16;
 
 type Server = {
   readonly client: ClickHouseClient;
-  /** Without kept connections, to repeat what one of `client` has lost. */
   readonly fresh: ClickHouseClient;
   readonly spans: StatementSpans;
   readonly newerSettings: NewerSettings;
-  /** Named in errors; undefined: a single server. */
   readonly address: string | undefined;
 };
 
@@ -109,17 +101,17 @@ const inTime = async <T>(
   { signal, timeoutMs = DEFAULT_TIMEOUT_MS }: StatementOptions,
   send: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> => {
-  // The client ignores a signal that has already aborted.
+  // The client ignores signals that aborted before.
   signal?.throwIfAborted();
   const cancel = new AbortController();
   const onAbort = (): void => cancel.abort(signal?.reason);
   const timer = setTimeout(() => cancel.abort(timedOut(server.address)), timeoutMs);
   signal?.addEventListener("abort", onAbort, { once: true });
   try {
-    // The client stops watching its signal when the answer begins.
+    // The client ignores its signal once the answer begins.
     return await unlessAborted(send(cancel.signal), cancel.signal);
   } catch (error) {
-    // The client's error does not say why it was aborted.
+    // The client's error hides why it was aborted.
     cancel.signal.throwIfAborted();
     throw toWarehouseError(error, server.address);
   } finally {
@@ -128,10 +120,10 @@ const inTime = async <T>(
   }
 };
 
-/** A connection that was closed while it was kept fails at once. */
+/** A kept connection that was closed fails at once. */
 const RESET_WITHIN_MS = 5_000;
 
-/** Frees the connection of an answer that nobody awaits. */
+/** Frees a connection that nobody awaits. */
 const closeOnAbort = (signal: AbortSignal, close: () => void): void => {
   if (signal.aborted) close();
   else signal.addEventListener("abort", close, { once: true });
@@ -147,7 +139,7 @@ const run = <T>(
   inTime(server, options, (signal) => {
     const attempt = (client: ClickHouseClient): Promise<T> => {
       const queryId = `${options.queryPrefix ?? ""}${randomUUID()}`;
-      // A write ticket replaces the name: constraints read it from `log_comment`.
+      // A write ticket replaces it: constraints read `log_comment`.
       const settings = server.newerSettings.known({ log_comment: name, ...options.settings });
       const answer = server.spans.around({ name, queryId }, summarise, (extra) =>
         send(client, {
@@ -171,7 +163,7 @@ const run = <T>(
     };
     const startedAt = performance.now();
     return attempt(server.client).catch((error: unknown) => {
-      // A kept connection may have been closed. Later the query may still run.
+      // A kept connection may be closed. Later the query may still run.
       const isWorthAnother =
         isReset(error) &&
         performance.now() - startedAt < RESET_WITHIN_MS &&
@@ -262,7 +254,7 @@ const viewOf = (
           return begun;
         },
       );
-      // The client destroys an answer whose socket is silent for so long.
+      // The client destroys answers whose socket is silent for so long.
       (answer as Readable & Partial<IncomingMessage>).socket?.setTimeout(all.timeoutMs ?? DEFAULT_TIMEOUT_MS);
       return answer;
     },
@@ -308,9 +300,8 @@ const viewOf = (
 };
 
 /**
- * One pool for one user. `maxConnections`: more statements wait, within their timeout. `address`: named in errors, when
- * there are several servers.
- * @throws TypeError when the URL is invalid
+ * `maxConnections`: more statements wait, within their timeout. `address`: for errors.
+ * @throws TypeError for an invalid URL
  */
 export const createSession = (
   deps: WarehouseAccess & {

@@ -1,14 +1,12 @@
 import { Readable } from "node:stream";
 import { activeSpan, failSpan, type Span, startSpan, traceHeaders } from "@conversation-export/runtime";
 
-/** Passes the trace on to ClickHouse. */
 export type SpanExtra = { readonly http_headers?: Record<string, string> };
 
-/** `table`: the first that is named. */
 export type StatementSummary = { readonly operation: string; readonly table: string | undefined };
 
 export type StatementSpans = {
-  /** Only within a recorded span. ClickHouse adds its own spans. The span of a stream ends with it. */
+  /** Within a recorded span. ClickHouse adds its own. A stream's span ends with it. */
   around<T>(
     statement: { readonly name: string; readonly queryId: string },
     summarise: () => StatementSummary,
@@ -19,7 +17,7 @@ export type StatementSpans = {
 const TARGET = /\b(?:INTO|FROM|UPDATE|TABLE)\s+(?!\()([A-Za-z_]\w*)/i;
 const COUNTS = ["read_rows", "read_bytes", "written_rows", "written_bytes"] as const;
 
-/** Nothing else of a statement's text may appear in spans. */
+/** No other text of a statement may appear in spans. */
 export const summaryOf = (statement: string): StatementSummary => {
   const first = /[A-Za-z]+/.exec(statement)?.[0].toUpperCase() ?? "STATEMENT";
   return { operation: first === "WITH" ? "SELECT" : first, table: TARGET.exec(statement)?.[1] };
@@ -43,7 +41,7 @@ const endWith = (stream: Readable, span: Span): void => {
   else stream.once("close", end);
 };
 
-/** The client's own `tracer` sends no `traceparent`, splits queries and copies error messages, which may hold data. */
+/** The client's `tracer` sends no `traceparent`, splits queries and copies error messages, which may hold data. */
 export const createStatementSpans = (url: string): StatementSpans => {
   const server = new URL(url);
   const database = decodeURIComponent(server.pathname.slice(1));

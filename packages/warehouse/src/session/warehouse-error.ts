@@ -6,11 +6,11 @@ export type WarehouseErrorCode =
   | "warehouse_refused_data"
   | "warehouse_query_failed";
 
-/** `warehouse_refused_data`: the rows themselves are at fault. */
+/** `warehouse_refused_data`: the rows are at fault. */
 export class WarehouseError extends ServiceError {
-  /** ClickHouse's, such as MEMORY_LIMIT_EXCEEDED, or the socket's, such as ECONNREFUSED. */
+  /** Such as MEMORY_LIMIT_EXCEEDED of ClickHouse or ECONNREFUSED of the socket. */
   readonly causeName: string;
-  /** Address; undefined: a single server. */
+  /** Undefined: a single server. */
   readonly server: string | undefined;
 
   constructor(
@@ -27,13 +27,13 @@ export class WarehouseError extends ServiceError {
   }
 }
 
-// For truncated rows, but also when ClickHouse's own connection to a shard breaks.
+// Also when ClickHouse's own connection to a shard breaks.
 const ENDS_TOO_EARLY: readonly string[] = ["ATTEMPT_TO_READ_AFTER_EOF", "CANNOT_READ_ALL_DATA"];
 
-/** On a cluster a shard may be the cause. */
+/** A shard may be the cause. */
 export const endsTooEarly = (error: WarehouseError): boolean => ENDS_TOO_EARLY.includes(error.causeName);
 
-// By the rows of an INSERT. All others may pass with time, or after an operator has stepped in.
+// The rows are the cause. All others may pass, or an operator mends them.
 const DATA_ERRORS: ReadonlySet<string> = new Set([
   "VIOLATED_CONSTRAINT",
   ...ENDS_TOO_EARLY,
@@ -50,7 +50,7 @@ const DATA_ERRORS: ReadonlySet<string> = new Set([
   "UNKNOWN_ELEMENT_OF_ENUM",
 ]);
 
-// A retry fails in the same way.
+// A retry fails too.
 const QUERY_BUGS: ReadonlySet<string> = new Set([
   "SYNTAX_ERROR",
   "UNKNOWN_IDENTIFIER",
@@ -63,10 +63,10 @@ const QUERY_BUGS: ReadonlySet<string> = new Set([
   "UNKNOWN_SETTING",
 ]);
 
-// Only an operator can fix them. Retryable, since ingest waits for that.
+// Retryable: ingest waits until an operator mends them.
 const SETUP_ERRORS: ReadonlySet<string> = new Set(["ACCESS_DENIED", "UNKNOWN_TABLE", "UNKNOWN_DATABASE"]);
 
-// Of a user, a profile or the server: the same work meets them again.
+// The same work meets them again.
 const LIMIT_ERRORS: ReadonlySet<string> = new Set([
   "MEMORY_LIMIT_EXCEEDED",
   "TIMEOUT_EXCEEDED",
@@ -77,7 +77,6 @@ const LIMIT_ERRORS: ReadonlySet<string> = new Set([
   "SET_SIZE_LIMIT_EXCEEDED",
 ]);
 
-// Of the socket or the HTTP client.
 const AWAY_ERRORS: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -96,18 +95,14 @@ export const timedOut = (server?: string): WarehouseError =>
 export const unexpectedAnswer = (): WarehouseError =>
   new WarehouseError("warehouse_unavailable", "UNEXPECTED_ANSWER", true, undefined);
 
-/** No server answers, or not in time. */
 export const isAwayError = (error: unknown): boolean =>
   error instanceof WarehouseError && AWAY_ERRORS.has(error.causeName);
 
-/** The connection was closed before or within the answer. */
 export const isReset = (error: unknown): boolean => ["ECONNRESET", "EPIPE"].includes(causeNameOf(error));
 
-/** A grant, a table or the database is missing. */
 export const isSetupError = (error: unknown): error is WarehouseError =>
   error instanceof WarehouseError && SETUP_ERRORS.has(error.causeName);
 
-/** More memory or time than ClickHouse allows. */
 export const isLimitError = (error: unknown): error is WarehouseError =>
   error instanceof WarehouseError && LIMIT_ERRORS.has(error.causeName);
 
@@ -117,7 +112,7 @@ function causeNameOf(error: unknown): string {
     return error.code;
   }
   if (!(error instanceof Error)) return "unknown";
-  // The client marks a timed-out request only by this message.
+  // The client marks time-outs only by this message.
   return error.message === "Timeout error." ? "TimeoutError" : error.name;
 }
 
@@ -125,7 +120,7 @@ function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
 }
 
-/** By type or code, not by message, except for a timed-out request. */
+/** By type or code, by the message only for time-outs. */
 export function toWarehouseError(error: unknown, server?: string): WarehouseError {
   if (error instanceof WarehouseError) return error;
   const name = causeNameOf(error);

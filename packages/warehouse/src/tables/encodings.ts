@@ -8,7 +8,6 @@ import type { Encoding } from "./table-buffer.ts";
 
 export type EncodedTable = RecordTable | typeof RECORD_DATES | typeof CHANGES;
 
-/** Beside the own one of each kind. */
 const FURTHER: Readonly<Partial<Record<RecordTable, Encoding>>> = {
   handoffs: { columns: HANDOFF_COLUMNS, encode: encodeHandoffs },
   conversation_updates: { columns: UPDATE_COLUMNS, encode: encodeUpdate },

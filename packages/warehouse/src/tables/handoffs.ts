@@ -16,7 +16,7 @@ export const HANDOFF_COLUMNS: readonly string[] = [
   "entry",
 ];
 
-/** Version: the attempt's date (upper bits), then the export's version. */
+/** Version: the attempt's date, then the export's version. */
 export const encodeHandoffs = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
   for (const entry of record.handoffs) {

@@ -10,7 +10,7 @@ import { createTableBuffer, type TableBuffer } from "./table-buffer.ts";
 
 type HeaderValue = Buffer | string | null;
 
-/** `timestamp`: of the bus, ms. `offset`: of a file, the line. */
+/** `timestamp`: ms. `offset`: of a file, the line. */
 export type LandingEvent = {
   readonly topic: string;
   readonly partition: number;
@@ -46,7 +46,7 @@ const COLUMNS = [
   "expires_on",
 ] as const;
 
-/** 2106-01-01, the end of the accepted instants. */
+/** 2106-01-01 */
 const END_OF_TIME_MS = 4_291_747_200_000;
 const NOTHING = Buffer.alloc(0);
 
@@ -55,7 +55,7 @@ const writeBytes = (row: RowBinary, value: HeaderValue): void => {
   else row.stringOfBytes(value ?? NOTHING);
 };
 
-/** Headers without a value are left out: decoding treats them as absent. */
+/** Decoding treats headers without a value as absent. */
 const writeHeaders = (row: RowBinary, headers: LandingEvent["headers"]): void => {
   let count = 0;
   for (const name in headers) {
@@ -74,7 +74,6 @@ const writeHeaders = (row: RowBinary, headers: LandingEvent["headers"]): void =>
   }
 };
 
-/** Several of one name become an array. */
 export const headersOfLanding = (
   rows: readonly (readonly [name: string, value: string])[],
 ): Record<string, string | string[]> => {
@@ -88,7 +87,7 @@ export const headersOfLanding = (
   return Object.fromEntries(headers);
 };
 
-/** `days`: rows are kept at least so long. */
+/** `days`: at least. */
 export const createLandingRows = (days: number, initialBytes: number): LandingRows => {
   const table = createTableBuffer("landing", COLUMNS, initialBytes);
   const { row } = table;
@@ -111,7 +110,7 @@ export const createLandingRows = (days: number, initialBytes: number): LandingRo
       writeHeaders(row, event.headers);
       // ClickHouse reads the payload as JSON.
       row.stringOfBytes(withoutSchemaPrefix(event.value ?? NOTHING));
-      // The producer's clock sets it, so it may be out of range.
+      // By the producer's clock, so maybe out of range.
       row.uint64(Math.min(Math.max(0, event.timestamp), END_OF_TIME_MS));
       table.uploadedAt();
       expiryPlaces.push(row.length);

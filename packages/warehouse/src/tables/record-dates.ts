@@ -7,7 +7,7 @@ export const RECORD_DATE_COLUMNS: readonly string[] = ["client_id", "record", "d
 
 const CODE_OF = byEventType((kind) => RECORD_KINDS[kind].code);
 
-/** Sorts by client, kind and id; the length keeps a client's id from running into a record's. `client`, `id`: SQL. */
+/** The length keeps a client's id from running into a record's. `client`, `id`: SQL. */
 export const recordNameSql = (client: string, kind: DatedKind, id: string): string =>
   `concat(toString(length(${client})), '/', ${client}, '/${RECORD_KINDS[kind].code}/', ${id})`;
 

@@ -1,11 +1,11 @@
-/** For a length below 2^28. */
+/** Below 2^28. */
 const bytesOf = (length: number): number =>
   length < 0x80 ? 1 : length < 0x4000 ? 2 : length < 0x20_0000 ? 3 : 4;
 const MAX_BYTES = 4;
 
 const BLANK = 0x20;
 
-/** Rows in ClickHouse's RowBinary format. */
+/** ClickHouse's RowBinary. */
 export class RowBinary {
   #bytes: Buffer;
   #view: DataView;
@@ -16,12 +16,10 @@ export class RowBinary {
     this.#view = new DataView(this.#bytes.buffer);
   }
 
-  /** Allocated bytes. */
   get capacity(): number {
     return this.#bytes.length;
   }
 
-  /** Keeps the memory. */
   clear(): void {
     this.#length = 0;
   }
@@ -101,7 +99,6 @@ export class RowBinary {
     return true;
   }
 
-  /** Length of a string or array. */
   varUint(value: number): void {
     let rest = value;
     while (rest >= 0x80) {
@@ -112,22 +109,21 @@ export class RowBinary {
   }
 
   string(text: string): void {
-    // Most texts are short and ASCII: a loop is faster than a call of Buffer.write.
+    // Most texts are short and ASCII: a loop is faster than Buffer.write.
     if (text.length < 0x80 && this.#shortAscii(text)) return;
-    // A UTF-16 unit takes at most 3 bytes in UTF-8; the rest is released below.
+    // A UTF-16 unit takes at most 3 bytes; the rest is released below.
     const at = this.#reserve(MAX_BYTES + text.length * 3);
     const room = bytesOf(text.length);
     this.#endString(at, room, this.#bytes.write(text, at + room));
   }
 
-  /** UTF-8. */
   stringOfBytes(bytes: Uint8Array): void {
     this.varUint(bytes.length);
     const at = this.#reserve(bytes.length);
     this.#bytes.set(bytes, at);
   }
 
-  /** The string is behind `room` bytes, and moves if its length takes another number. Returns by how many bytes. */
+  /** Writes the length, and moves the string if that does not take `room` bytes; returns by how many. */
   #endString(at: number, room: number, size: number): number {
     const bytes = bytesOf(size);
     if (bytes !== room) this.#bytes.copyWithin(at + bytes, at + room, at + room + size);
@@ -143,12 +139,12 @@ export class RowBinary {
     this.string(text);
   }
 
-  /** Leaves `hole` bytes to fill later; returns their offset. */
+  /** Returns the offset of `hole` bytes to fill later. */
   stringWithHole(before: string, hole: number, after: string): number {
     const at = this.#reserve(MAX_BYTES + hole + (before.length + after.length) * 3);
     const room = bytesOf(before.length + hole + after.length);
     const holeAt = at + room + this.#bytes.write(before, at + room);
-    // Calling Buffer.fill takes longer than filling so little.
+    // Calling Buffer.fill takes longer.
     for (let index = holeAt; index < holeAt + hole; index += 1) this.#bytes[index] = BLANK;
     const end = holeAt + hole + this.#bytes.write(after, holeAt + hole);
     return holeAt + this.#endString(at, room, end - at - room);

@@ -13,18 +13,17 @@ import { createTableBuffer, STAMP_LENGTH } from "./table-buffer.ts";
 const UPLOAD_FIELD = "record_last_updated";
 const LABEL = `"${UPLOAD_FIELD}":"`;
 
-/** Blanks for the stamp, which the text repeats from the column `uploaded_at`. */
+/** Blanks for the stamp that the text repeats. */
 const withoutUpload = (column: string): string =>
   `replaceOne(${column}, concat('${LABEL}', replaceOne(toString(uploaded_at), ' ', 'T'), '+00:00"'), '${LABEL}${" ".repeat(STAMP_LENGTH)}"')`;
 
-/** The column whose text repeats the stamp. */
 const WITH_UPLOAD = byRecordTable(({ name, kind }) => {
   const { form, texts } = RECORD_KINDS[kind];
   const isStamped = form.fields.some(([field]) => field === UPLOAD_FIELD);
   return isStamped && name === ownTableOf(kind).name ? texts[0] : undefined;
 });
 
-/** As sent while no stamp is filled in. */
+/** As sent without a stamp. */
 const columnsSql = (table: RecordTable): string =>
   ENCODINGS[table].columns
     .map((column) => {
@@ -44,7 +43,7 @@ const BUFFERS = byRecordTable(({ name }) => createTableBuffer(name, ENCODINGS[na
 const withHandoffs = (record: ExportRecord, entry: RightRow["entry"]): ExportRecord =>
   entry === null ? record : { ...record, handoffs: [entry] };
 
-/** All but the stamp; 32 hexadecimal digits. */
+/** Without the stamp; 32 hexadecimal digits. */
 export const rowDigest = ({ table, record, entry }: RightRow): string => {
   const buffer = BUFFERS[table];
   buffer.clear();

@@ -17,7 +17,6 @@ it("gives each row an instant of storing of its own, all from the instant of upl
   table.fillUpload(900);
   table.fillUpload(100);
   expect(instants(table.row.view(0, table.row.length))).toEqual([100, 100, 101, 100, 102, 100]);
-  // A part of the batch keeps its places.
   expect(instants(table.row.view(table.startOf(1), table.startOf(2)))).toEqual([101, 100]);
   table.clear();
   add();

@@ -4,24 +4,22 @@ import { RowBinary } from "./row-binary.ts";
 /** Characters. */
 export const STAMP_LENGTH = 32;
 
-/** Rows in RowBinary, with gaps for the stamp. */
+/** RowBinary with gaps for the stamp. */
 export type TableBuffer = {
   readonly table: string;
   readonly columns: readonly string[];
   readonly row: RowBinary;
-  /** Leaves a gap for the stamp as DateTime64(6). */
+  /** Gap for the stamp as DateTime64(6). */
   uploadedAt(): void;
-  /** Leaves a gap for the stamp plus 1 µs for each earlier gap of this kind. */
+  /** Gap for the stamp plus 1 µs per earlier one. */
   storedAt(): void;
-  /** Registers the gap at `at` for the stamp as text. */
+  /** Gap for the stamp as text. */
   stampAt(at: number): void;
   endRow(): void;
   rows(): number;
-  /** In bytes. */
   startOf(index: number): number;
-  /** Keeps the memory. */
   clear(): void;
-  /** µs; a later call replaces it. */
+  /** µs; may be repeated. */
   fillUpload(instant: number): void;
 };
 
@@ -30,7 +28,7 @@ export type Encoding = {
   encode(table: TableBuffer, record: ExportRecord): void;
 };
 
-/** `columns`: in the order in which callers write their values. */
+/** `columns`: in the order of writing. */
 export function createTableBuffer(
   table: string,
   columns: readonly string[],

@@ -160,7 +160,6 @@ describe("createBatch", () => {
       const ticks = Buffer.alloc(8);
       ticks.writeBigUInt64LE(1_791_072_000_123_456n);
       for (const { table, body, rows } of filled) {
-        // Each change has its own instant.
         const expected = { record_dates: 0, changes: 1 }[table] ?? rows;
         expect(body.toString("hex").split(ticks.toString("hex")).length - 1, table).toBe(expected);
         expect(body).toHaveLength((unfilled.get(table)?.body.length ?? 0) / 2);

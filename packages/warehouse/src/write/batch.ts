@@ -9,28 +9,26 @@ import {
 import { createLandingRows, type LandingEvent } from "../tables/landing.ts";
 import { createEncoder } from "./record-encoders.ts";
 
-// ClickHouse accepts at most 100 partitions per block.
+// ClickHouse accepts 100 partitions per block.
 const MAX_PARTITIONS = 90;
 
 export type Batch = {
   readonly type: EventType;
-  /** A batch with landing requires `event`. */
+  /** Landing requires `event`. */
   add(record: ExportRecord, event?: LandingEvent): void;
   records(): number;
-  /** Of all tables. */
   rows(): number;
   bytes(): number;
-  /** Bytes of the largest table. */
+  /** Of the largest table. */
   largest(): number;
-  /** Keeps its memory: allocating fresh pages costs more than filling them. */
+  /** Keeps its memory: fresh pages cost more than filling them. */
   clear(): void;
-  /** Allocated bytes. */
   capacity(): number;
-  /** True: a record of yet another month must go to the next batch. */
+  /** A record of another month must go to the next batch. */
   spansTooManyPartitions(): boolean;
-  /** µs since the epoch. */
+  /** µs. */
   fillUpload(instant: Micros): void;
-  /** For records `from` to `to` (exclusive), in the order in which they must be acknowledged. */
+  /** `to` is exclusive; in the order of acknowledgement. */
   inserts(from: number, to: number): readonly TableInsert[];
 };
 
@@ -41,7 +39,7 @@ export type TableInsert = {
   readonly body: Buffer;
 };
 
-/** `initialBytes`: for the largest table. `landingDays`: the first INSERT keeps every event for so long. */
+/** `initialBytes`: of the largest table. `landingDays`: how long events are kept. */
 export function createBatch(
   type: EventType,
   initialBytes = 1 << 20,
@@ -52,7 +50,7 @@ export function createBatch(
   const hasUpdates = TABLES_OF[type].some((table) => TABLE_FACTS[table].keyDate === "date_updated");
   const landing = landingDays === undefined ? null : createLandingRows(landingDays, initialBytes);
   const tables = landing === null ? ownTables : [landing.table, ...ownTables];
-  // rowsBefore[t][i]: rows of table t before record i.
+  // rowsBefore[t][i]: of table t before record i.
   const rowsBefore: number[][] = tables.map(() => [0]);
   const createdMonths = new Set<number>();
   const updatedMonths = new Set<number>();

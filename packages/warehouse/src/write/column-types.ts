@@ -8,7 +8,7 @@ export type ColumnTypes = (
   signal?: AbortSignal,
 ) => Promise<readonly string[]>;
 
-/** Asks again for columns that a table lacked: a migration may add some. */
+/** Asks again for missing columns: a migration may add some. */
 export const createColumnTypes = ({ session }: { readonly session: Session }): ColumnTypes => {
   const known = new Map<string, ReadonlyMap<string, string>>();
 

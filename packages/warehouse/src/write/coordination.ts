@@ -1,10 +1,10 @@
-/** One set of numbers for all processes that write to the same tables; it outlives them. */
+/** One set for all processes that write to the same tables; it outlives them. */
 import type { Micros, WriteTicket } from "@conversation-export/domain";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import type { Session } from "../session/session.ts";
 import { MAX_AHEAD, OF_RECORDS } from "./write-ticket.ts";
 
-/** `clock`: ClickHouse's, µs. Stamps up to `announced` are rejected; readers wait for `inFlight`. */
+/** `clock`: ClickHouse's. Stamps up to `announced` are rejected; readers wait for `inFlight`. */
 export type Numbers = {
   readonly clock: Micros;
   readonly announced: Micros;
@@ -12,48 +12,43 @@ export type Numbers = {
   readonly inFlight: Micros | null;
 };
 
-/** `stamp`: of its rows, or as early as it may be; null: of suppressions. */
+/** `stamp`: of its rows, or the earliest possible; null: of suppressions. */
 export type RunningInsert = { readonly id: string; readonly stamp: Micros | null };
 
-/** Names of the process and of its Redis; neither has a blank. */
+/** Without blanks. */
 export type JobsProcess = { readonly id: string; readonly redis: string };
 
-/** Of a process that has not reached its Redis yet. */
+/** Its Redis is not reached yet. */
 export const UNKNOWN_REDIS = "unknown";
 
 /** @throws WarehouseError from every method */
 export type Coordination = {
   look(signal?: AbortSignal): Promise<Numbers>;
-  /**
-   * Stamp: ClickHouse's clock, or `announced` + 1 µs.
-   * @throws WarehouseError CLOCK_WENT_BACK, retryable, while the clock is far behind
-   */
+  /** Stamp: ClickHouse's clock, or `announced` + 1 µs. @throws WarehouseError CLOCK_WENT_BACK, retryable */
   take(signal?: AbortSignal): Promise<WriteTicket>;
-  /** Asks readers to wait for a slow batch; null: no longer. `writer`: names the process. */
+  /** Readers wait for this slow batch; null: no longer. */
   noteInFlight(writer: string, stamp: Micros | null): Promise<void>;
-  /** From now on stamps up to this instant are refused. */
+  /** Stamps up to it are refused from now on. */
   announce(until: Micros): Promise<void>;
-  /** INSERTs of records and suppressions into any database; a shard may still run one that its sender gave up. */
+  /** INSERTs of records and suppressions, into any database; a shard may run one that its sender gave up. */
   running(): Promise<readonly RunningInsert[]>;
-  /** Call it once the suppressions are readable; writers then judge by them. */
+  /** Suppressions must be readable before. */
   beginGeneration(): Promise<number>;
-  /** From now on what an earlier generation judged is refused. */
+  /** What an earlier generation judged is refused from now on. */
   requireGeneration(generation: number): Promise<void>;
-  /** Alive for the next two minutes. */
+  /** Alive for two minutes. */
   noteProcess(process: JobsProcess): Promise<void>;
-  /** Those alive. */
   processes(): Promise<readonly JobsProcess[]>;
 };
 
-/** µs that readers wait for a slow batch; it saves the writer work, and nothing depends on it. */
+/** µs; saves the writer work, and nothing depends on it. */
 export const PATIENCE: Micros = 30_000_000;
-/** µs without a note after which a process is gone. */
+/** µs without a sign of life. */
 const ALIVE_FOR: Micros = 120_000_000;
-/** µs; the constraint of the tables lets rows by hand be so old. */
+/** µs that the tables' constraint allows rows by hand. */
 const HAND_IS_LATE: Micros = 1_000_000;
 const TIMEOUT_MS = 10_000;
 
-/** `session`: of a user who writes records; of the user for jobs for what writers do not do. */
 export const createCoordination = (deps: { readonly session: Session }): Coordination => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
 
@@ -114,11 +109,11 @@ export const createCoordination = (deps: { readonly session: Session }): Coordin
     announce: (until) => save("announced", until),
     running: async () => [
       ...(await running()),
-      // A server may be asked before another begins what a third one has given up.
+      // A server may be asked before another begins what a third gave up.
       ...(session.names.cluster === null ? [] : await running()),
     ],
     beginGeneration: async () => {
-      // Readers of this number see the suppressions. The clock keeps it above former ones after a restore.
+      // Readers of it see the suppressions. By the clock it exceeds former ones after a restore.
       const { clock, generation } = await look();
       const next = Math.max(generation + 1, clock);
       await save("generation", next);
@@ -132,7 +127,7 @@ export const createCoordination = (deps: { readonly session: Session }): Coordin
         `SELECT name FROM coordination WHERE startsWith(name, 'jobs ')
           GROUP BY name HAVING max(version) > toUnixTimestamp64Micro(now64(6)) - ${ALIVE_FOR} ORDER BY max(version)`,
       );
-      // A Redis that was emptied has another id since: the latest counts.
+      // An emptied Redis has another id: the latest counts.
       const redisOf = new Map(rows.map(({ name }) => name.split(" ").slice(1) as [string, string]));
       return Array.from(redisOf, ([id, redis]) => ({ id, redis }));
     },

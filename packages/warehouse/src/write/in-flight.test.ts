@@ -30,7 +30,6 @@ const setUp = async (noteInFlight: () => Promise<void> = () => Promise.resolve()
   await inFlight.start();
   onTestFinished(() => inFlight.stop());
   const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
-  /** Returns what ends the write. */
   const begin = (stamp: number, isSlow = false): (() => void) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     void inFlight.during(stamp, isSlow, () => promise);
@@ -55,7 +54,7 @@ it("reports the oldest stamp of those that take longer, once, and when readers n
   const older = begin(100);
   await pass(1_500);
   expect(noted).toEqual([["w", 100]]);
-  // Not slow yet, so it does not count.
+  // Not slow yet.
   const first = begin(50);
   await pass(900);
   expect(noted).toEqual([["w", 100]]);

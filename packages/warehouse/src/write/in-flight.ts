@@ -3,17 +3,17 @@ import { createLoop, type Logger } from "@conversation-export/runtime";
 import { type Coordination, PATIENCE } from "./coordination.ts";
 
 export type InFlight = {
-  /** Asks readers to wait once the write takes long, if `isSlow` at once; a failure of that is logged. */
+  /** Asks readers to wait once it takes long; `isSlow`: at once. Logs failures of that. */
   during<T>(stamp: Micros, isSlow: boolean, work: () => Promise<T>): Promise<T>;
   start(): Promise<void>;
   stop(): Promise<void>;
 };
 
 const LOOK_EVERY_MS = 500;
-/** Most writes end before, and readers are never so near to the present. */
+/** Readers are never so near to the present. */
 const SLOW_MS = 1_000;
 
-/** Slow writes would otherwise be rejected and stamped anew for ever. `now`: ms of a clock that never goes back. */
+/** Otherwise slow writes are rejected and stamped anew for ever. `now`: ms, never goes back. */
 export const createInFlight = (deps: {
   readonly coordination: Pick<Coordination, "noteInFlight">;
   readonly writer: string;
@@ -24,7 +24,6 @@ export const createInFlight = (deps: {
   const writes = new Set<{ readonly stamp: Micros; readonly begunAt: number; readonly isSlow: boolean }>();
   let announced: Micros | null = null;
 
-  /** The earliest stamp that readers must wait for, if any. */
   const wanted = (): Micros | null => {
     const waited = [...writes].filter(
       ({ begunAt, isSlow }) => (isSlow || now() - begunAt > SLOW_MS) && now() - begunAt < PATIENCE / 1_000,

@@ -1,14 +1,11 @@
 import type { Batch, TableInsert } from "./batch.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 
-/** The same rows will be refused again. */
+/** The same rows are refused again. */
 export const isRefusedData = (error: unknown): boolean =>
   error instanceof WarehouseError && error.code === "warehouse_refused_data";
 
-/**
- * Halves the range to find the refused records; repeated rows are harmless. Returns their indexes, ascending.
- * @throws every other error of `write`
- */
+/** Returns the refused records' indexes, ascending; repeated rows are harmless. @throws other errors of `write` */
 export async function refusedInHalves(
   from: number,
   to: number,

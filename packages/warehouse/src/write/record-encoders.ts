@@ -11,13 +11,13 @@ import { RECORD_DATES } from "../tables/record-dates.ts";
 import { createTableBuffer, type TableBuffer } from "../tables/table-buffer.ts";
 
 export type RecordEncoder = {
-  /** In order of insertion: the record's own table, which makes the version live, last. */
+  /** In order of insertion: the last makes the version live. */
   readonly tables: readonly TableBuffer[];
   /** @throws TypeError for a record of another kind */
   encode(record: ExportRecord): void;
 };
 
-/** `initialBytes`: for the largest table. */
+/** `initialBytes`: of the largest table. */
 export const createEncoder = (type: EventType, initialBytes: number): RecordEncoder => {
   const isDated = KIND_OF[type].code !== null;
   const names: EncodedTable[] = [...(isDated ? ([RECORD_DATES] as const) : []), CHANGES, ...TABLES_OF[type]];

@@ -15,7 +15,7 @@ const OWN_TABLES: ReadonlySet<string> = new Set([
   ...RECORD_TABLES.filter((table) => table !== "handoffs"),
 ]);
 
-/** Each handoff by itself, then the records without their handoffs. */
+/** Each handoff by itself, then records without handoffs. */
 function wantedOf(rows: readonly RightRow[]): Wanted[] {
   const handoffs: Wanted[] = [];
   const records = new Set<ExportRecord>();
@@ -30,10 +30,9 @@ function wantedOf(rows: readonly RightRow[]): Wanted[] {
   return [...handoffs, ...own];
 }
 
-/** Of some of the tables. */
 export type RightBatch = Pick<Batch, "inserts"> & { readonly records: readonly ExportRecord[] };
 
-/** Of one type, in the order of acknowledgement: dates and changes, handoffs, rows that make a version live. */
+/** Of one type, in the order of acknowledgement: what makes a version live comes last. */
 export function* rightInserts(rows: readonly RightRow[], uploadedAt: Micros): Generator<RightBatch> {
   let open: { readonly batch: Batch; readonly records: ExportRecord[] } | undefined;
   let tables: ReadonlySet<string> = HANDOFFS;

@@ -6,21 +6,21 @@ import { RECORD_DATES } from "../tables/record-dates.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { BY_HAND_REFUSED, STAMPED } from "./stamped.ts";
 
-/** Begin of the query's id, which shows the stamp while it runs. */
+/** Shows the stamp while the query runs. */
 export const uploadPrefix = (stamp: Micros): string => `uploaded-${stamp}-`;
 
 const TABLES = [...RECORD_TABLES, RECORD_DATES, CHANGES, "landing"].join("|");
 const BY_HAND = `match(query, '(?is)\\\\bINSERT\\\\s+INTO\\\\s+(TABLE\\\\s+)?([\`"]?\\\\w+[\`"]?\\\\s*\\\\.\\\\s*)?[\`"]?(${TABLES})(_local)?[\`"]?(\\\\W|$)')`;
 
-/** For system.processes: INSERTs of records, also by hand and those that shards do for them. */
+/** INSERTs of records in system.processes, also by hand, and what shards do for them. */
 export const OF_RECORDS = `(query_kind IN ('Insert', 'AsyncInsertFlush') AND (startsWith(initial_query_id, 'uploaded-') OR ${BY_HAND}))`;
 
-/** µs; stamps are ahead of ClickHouse's clock when that was set back. */
+/** µs; stamps are ahead when ClickHouse's clock was set back. */
 export const MAX_AHEAD: Micros = 10_000_000;
 
 /**
- * Fails a stale ticket before the first row. Answered once `system.processes` shows the statement: what that list lacks
- * after an announcement has ended or will be rejected.
+ * Fails stale tickets. Answered once `system.processes` shows the statement: what that list lacks after an announcement
+ * has ended or will be rejected.
  */
 export const fence = ({ stamp, generation }: WriteTicket): string =>
   `(SELECT throwIf(maxIf(value, name = 'announced') >= ${stamp}, 'readers have passed the stamp')
@@ -30,7 +30,7 @@ export const fence = ({ stamp, generation }: WriteTicket): string =>
 
 export const fenced = (name: StatementName): ClickHouseSettings => ({ log_comment: `${STAMPED} ${name}` });
 
-/** The statement was refused; what it writes needs another ticket. */
+/** Another ticket is needed. */
 export const isStaleTicket = (error: unknown): boolean =>
   error instanceof WarehouseError &&
   error.causeName === "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO" &&

@@ -6,25 +6,22 @@ import { endsTooEarly, toWarehouseError, WarehouseError } from "../session/wareh
 import { fence, fenced, uploadPrefix } from "./write-ticket.ts";
 
 export type Writer = {
-  /**
-   * Resolves once acknowledged. `ticket`: its stamp is in the rows.
-   * @throws WarehouseError; `isStaleTicket` when the rows need another ticket
-   */
+  /** `ticket`: its stamp is in the rows. @throws WarehouseError; `isStaleTicket`: another ticket is needed */
   insert(insert: TableInsert, ticket: WriteTicket, signal?: AbortSignal): Promise<void>;
 };
 
 export function createWriter(deps: { readonly session: Session }): Writer {
   const session = deps.session.with({
     settings: {
-      // ClickHouse writes each INSERT as one block before it acknowledges; versions make repetitions harmless.
+      // Each INSERT is one block, acknowledged when written; versions make repetitions harmless.
       async_insert: 0,
       insert_deduplicate: 0,
-      // Readers merge rows of equal keys (FINAL), so ClickHouse need not within the block.
+      // FINAL merges rows of equal keys anyway.
       optimize_on_insert: 0,
       input_format_parallel_parsing: 0,
     },
   });
-  /** A distributed table forwards rows: data that ends too early may mean that a shard died, which is retryable. */
+  /** Data that ends too early may mean that a shard died, which is retryable. */
   const blameShard = async (
     table: string,
     error: WarehouseError,
@@ -47,7 +44,7 @@ export function createWriter(deps: { readonly session: Session }): Writer {
 
   const rowsOf = async (table: string, columns: readonly string[], signal?: AbortSignal): Promise<string> => {
     const types = await typesOf(table, columns, signal);
-    // ClickHouse 25.8 does not take the types from the table.
+    // ClickHouse 25.8 does not take types from the table.
     const structure = columns.map((name, at) => `${name} ${types[at]}`).join(", ");
     return `SELECT * FROM input('${structure.replace(/['\\]/g, "\\$&")}')`;
   };
