@@ -7,7 +7,6 @@ export type KeyTable = {
   get(high: number, low: number): number;
   size(): number;
   bytes(): number;
-  /** Gives the memory back. */
   clear(): void;
 };
 

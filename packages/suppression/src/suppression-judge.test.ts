@@ -9,7 +9,6 @@ import { createSuppressionReader } from "./suppression-reader.ts";
 import { storeOf } from "./suppression-store.fixture.ts";
 
 const subjectHash = createSubjectHash("a secret of the tests");
-/** Keys collide. */
 const weakHash: KeyHash = (key) => [keyHash(key)[0] % 2, 0];
 
 const start = (given: readonly Suppression[], max = 1_000, hash: KeyHash = keyHash) => {
@@ -235,7 +234,6 @@ it("drops what names a record that it has noted before, and says once that it ha
   expect(world.found).toBe(1);
   expect(await judge([later, child, messageOf("other", { id: "n" })], true)).toEqual([true, true, false]);
   expect(world.found).toBe(1);
-  // Also before the one that names the person.
   expect(await judge([messageOf("d"), conversation("d", naming("p"))], true)).toEqual([true, true]);
   expect(world.found).toBe(2);
 });

@@ -11,7 +11,6 @@ const MAX_META_NAME = 100;
 const MAX_META_TEXT = 1_000;
 
 export const CAMPAIGN_KEY = /^[A-Za-z0-9._-]{1,128}$/;
-/** BCP 47 by form only. */
 export const LANGUAGE_TAG = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}$/;
 
 const campaignKey = z

@@ -14,7 +14,6 @@ const attribute = z
 
 const mediaTypeOf = (contentType: string): string => contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 
-/** An empty type counts as none. */
 const isJson = (contentType: string): boolean =>
   contentType === "" || mediaTypeOf(contentType) === "application/json";
 

@@ -23,7 +23,6 @@ export type Rejected = {
   readonly detail: string;
 };
 
-/** Closed: metric labels. */
 export const IGNORED_REASONS = ["null_value", "suppressed"] as const;
 
 /** No data is lost: a tombstone, or an erased record. */

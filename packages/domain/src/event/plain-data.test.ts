@@ -209,7 +209,6 @@ const check = <Data, Read extends keyof Data & string>(form: RecordForm<Data, Re
   return seen;
 };
 
-/** Fewer compared texts would prove little. */
 const ENOUGH = {
   plain: expect.toSatisfy((count: number) => count > 200),
   other: expect.toSatisfy((count: number) => count > 200),

@@ -6,7 +6,6 @@ export function readInstant(text: string): Micros | undefined {
   return instant !== undefined && isAcceptedInstant(instant) ? instant : undefined;
 }
 
-/** `malformed`: for a text that is no date-time. */
 export function instantFaults(text: string, field: string, malformed: RejectionReason): Rejected[] {
   if (readInstant(text) !== undefined) return [];
   if (parseTimestamp(text) !== undefined)

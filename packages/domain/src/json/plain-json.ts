@@ -6,7 +6,6 @@ export type Pass = {
   readonly text: string;
   readonly hasEscapes: boolean;
   escape: number;
-  /** Something leaves in another form. */
   loose: boolean;
 };
 
@@ -35,7 +34,6 @@ const MAX_LEVELS = 32;
 const MOST_KEYS = 64;
 
 const CONTROL_OR_LINE_END = /[^ -\u0084\u0086-\u2027\u202a-\uffff]/;
-/** Escapes that print as they stand. */
 const SHORT_ESCAPES = new Set(Array.from('"\\bfnrt', (char) => char.charCodeAt(0)));
 const UNIT = /^[\da-fA-F]{4}/;
 const PAIR = /^[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}/;

@@ -6,9 +6,7 @@ import type { HandoffEntry } from "./handoffs.ts";
 
 export type Draft = {
   readonly dateCreated: Micros;
-  /** Else that of creation. */
   readonly dateUpdated: Micros;
-  /** From the event's own text. */
   readonly render: (group: FieldGroup, dates: Dates) => string;
 };
 
@@ -48,6 +46,5 @@ export type Finished = {
   readonly afterUpload: string | null;
   readonly handoffs?: readonly HandoffEntry[];
   readonly tail?: string;
-  /** Fields with undocumented values; at most 20. */
   readonly nonstandard?: readonly string[];
 };

@@ -2,7 +2,6 @@ import type { z } from "zod";
 import type { LegacyVersion } from "../record/legacy-view.ts";
 import type { RecordForm, SubjectType } from "./record-form.ts";
 
-/** Column names. */
 export type TableColumns = {
   readonly name: string;
   readonly id: string;
@@ -28,6 +27,5 @@ export type KindFacts = {
     readonly schema: z.ZodObject;
   };
   readonly public: z.ZodObject;
-  /** In the order of the stored record. */
   readonly legacy?: Readonly<Record<LegacyVersion, readonly string[]>>;
 };

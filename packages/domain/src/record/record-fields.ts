@@ -34,5 +34,4 @@ export const cutBefore = (
   return [fields.slice(0, at), fields.slice(at)];
 };
 
-/** Not in events. */
 export const UPLOAD: Field = ["record_last_updated", "date"];

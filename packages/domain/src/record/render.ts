@@ -6,7 +6,6 @@ import type { Field, FieldKind } from "./record-fields.ts";
 export type Dates = Readonly<Record<string, string>>;
 type Members = ReadonlyMap<string, string>;
 
-/** `"name":text`, joined by commas. */
 export type FieldGroup = {
   /** Keeps digits, number forms and the order of keys. */
   fromText(members: Members, dates: Dates): string;

@@ -5,7 +5,6 @@ type Data = Readonly<Record<string, unknown>>;
 
 export type UnknownFields = (data: Data, names: string[], path?: string) => void;
 
-/** Assumes data that fits the schema. */
 export function unknownFieldsBeside(fields: readonly Field[]): UnknownFields {
   const known = new Set(fields.map(([name]) => name));
   const nested = fields.flatMap(([name, , inner]) =>

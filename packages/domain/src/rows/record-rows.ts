@@ -26,7 +26,6 @@ export type RightRow = RowKey & {
   readonly entry: HandoffEntry | null;
 };
 
-/** exported_at << 64 | partition << 48 | offset */
 export function versionNumber({ exportedAt, partition, offset }: Version): bigint {
   return (BigInt(exportedAt) << 64n) | (BigInt(partition) << 48n) | BigInt(offset);
 }

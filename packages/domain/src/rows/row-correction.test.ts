@@ -167,7 +167,6 @@ const facts = (created: fc.Arbitrary<number>): fc.Arbitrary<Facts> =>
     attempts: fc.array(attempt, { maxLength: 3 }),
   });
 
-/** Some exports stay unharmed. */
 type Bug = (facts: Facts) => Facts;
 const BUGS: Readonly<Record<string, Bug>> = {
   created: (one) => ({ ...one, created: one.created + 7 }),

@@ -15,9 +15,7 @@ export type KnownRecord = {
 };
 
 export type Correction = {
-  /** At most one per key. */
   readonly insert: readonly RightRow[];
-  /** By key and version. */
   readonly remove: readonly RowKey[];
   /** Readable, not explained by an export, not deletable. */
   readonly undeletable: readonly RowKey[];
@@ -32,7 +30,6 @@ const groupOf = ({ table, date, target, targetKind, version }: RowKey): string =
   `${table}/${date}/${table === "conversation_updates" ? version : targetKind}/${target}`;
 
 type RightRows = {
-  /** What merging all exports leaves of each key. */
   readonly winners: ReadonlyMap<string, RightRow>;
   readonly explained: ReadonlySet<string>;
 };

@@ -1,7 +1,6 @@
 import type { Micros } from "../event/timestamp.ts";
 import { READABLE_FIRST, type RecordTable } from "../kinds/record-kinds.ts";
 
-/** In the order of compaction. */
 export const WINDOW_TABLES: readonly RecordTable[] = READABLE_FIRST.map(({ name }) => name);
 export type WindowTable = RecordTable;
 
@@ -14,7 +13,6 @@ export type WindowCount = {
   readonly table: WindowTable;
   readonly rows: number;
   readonly partitions: readonly string[];
-  /** The highest per bus partition. */
   readonly offsets: Readonly<Record<string, number>>;
 };
 

@@ -25,7 +25,6 @@ export type RequestPlace = Pick<DataSubjectRequest, "requestId" | "receivedAt">;
 
 export type RequestUsage = {
   readonly open: number;
-  /** Addresses and ids, by UTC day. */
   readonly namedToday: number;
 };
 

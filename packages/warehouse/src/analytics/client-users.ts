@@ -4,7 +4,6 @@ import { CLIENT_USER } from "./left-out-sql.ts";
 
 export type ClientUser = { readonly name: string; readonly settings: Readonly<Record<string, string>> };
 
-/** Line of `system.settings_profile_elements`. */
 export type ProfileElement = {
   readonly user: string | null;
   readonly profile: string | null;

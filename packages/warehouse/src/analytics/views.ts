@@ -21,7 +21,6 @@ export type AnalyticsView = {
 
 type Definition = AnalyticsView & {
   readonly documents?: Documents;
-  /** Of rows `r`. `view`: full name of another view. */
   readonly from: (tables: ViewTables, view: (name: string) => string) => string;
 };
 
@@ -58,7 +57,6 @@ export const ANALYTICS_VIEWS: readonly AnalyticsView[] = DEFINITIONS;
 
 export const analyticsDatabase = (database: string): string => `${database}_analytics`;
 
-/** Replaces views, which hold no data. */
 export const analyticsStatements = (
   database: string,
   topology: Topology,

@@ -27,7 +27,6 @@ const PLACES = "INTERVAL 1 SECOND";
 
 const entriesOf = (kind: RecordKind): string => `kind = '${kind}' AND ${rangeOf("stored_at", "id")}`;
 
-/** A record is one key. */
 export const changeRows = (kind: RecordKind): RangedRows => ({
   table: "changes",
   range: entriesOf(kind),

@@ -7,7 +7,6 @@ import { recordNameSql } from "../tables/record-dates.ts";
 export const NOTED = "changes with dates noted";
 const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${NOTED}'`;
 
-/** Per statement. */
 const SLICE: Micros = 60 * MICROS_IN_SECOND;
 /** A replica may have lacked entries, or dates of records. */
 const OVERLAP: Micros = 30 * MICROS_IN_SECOND;
@@ -23,7 +22,6 @@ export type MovedDates = {
    * @throws WarehouseError
    */
   note(until: Micros, signal?: AbortSignal): Promise<void>;
-  /** 0: none. */
   noted(): Promise<Micros>;
 };
 

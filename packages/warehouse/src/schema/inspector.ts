@@ -50,7 +50,6 @@ export type Inspector = {
   schema(): Promise<SchemaState[]>;
   /** In the syntax of GRANT, such as `SELECT, INSERT` and `system.parts`. */
   may(privileges: string, on: string): Promise<boolean>;
-  /** Lines of `SHOW GRANTS`, with roles. */
   grants(): Promise<string[]>;
   settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
   /** By the user's profile, to other values than ClickHouse's. */
@@ -77,7 +76,6 @@ const TIMEOUT_MS = 10_000;
 const MAX_ROWS = 10;
 /** More than export-api ever reads. */
 const COUNTED_ROWS = 50_000;
-/** Shown by keyed quotas. */
 const QUOTA_KEY = "export-ops-doctor";
 
 export function createInspector(

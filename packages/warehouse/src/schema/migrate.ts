@@ -18,7 +18,6 @@ type Server = Omit<WarehouseAccess, "application"> & {
   readonly address?: string | undefined;
 };
 
-/** `shard`: its address, if there are several. */
 type Watch = {
   readonly onBegun?: (name: string, shard?: string) => void;
   readonly onApplied?: (name: string, shard?: string) => void;
@@ -179,7 +178,6 @@ export async function migrate(
 }
 
 function ofShard(error: unknown, shard: string | undefined): unknown {
-  // A WarehouseError already names its shard.
   if (shard === undefined || !(error instanceof ServiceError) || error instanceof WarehouseError)
     return error;
   const { code, message, retryable } = error;

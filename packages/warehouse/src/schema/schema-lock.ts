@@ -16,7 +16,6 @@ const LEASE_SECONDS = 30;
 const RENEWAL_MS = 5_000;
 /** Ends before others may take the lock. */
 const HELD_MS = 20_000;
-/** Of migrations that begin together. */
 const ATTEMPTS = 5;
 
 const locked = (holder: string): ServiceError =>
@@ -96,7 +95,6 @@ export async function acquireSchemaLock(deps: {
     if (renewing || lost) return;
     renewing = true;
     renewal = renew()
-      // The next turn tries again, or the lease ends.
       .catch(() => {})
       .finally(() => {
         renewing = false;

@@ -8,7 +8,6 @@ export type SchemaState = {
   readonly state: "applied" | "pending" | "changed" | "later";
 };
 
-/** In order. `ofServers`: checksums by name. */
 export const statesOfMigrations = (
   files: readonly Pick<Migration, "name" | "checksum">[],
   ofServers: readonly ReadonlyMap<string, string>[],

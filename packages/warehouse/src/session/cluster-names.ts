@@ -6,7 +6,6 @@ export type ClusterNames = {
   local(table: string): string;
   /** Empty on a single server and without Keeper, where each shard gets the statement. */
   readonly on: string;
-  /** For changes: `local` and `on`. */
   target(table: string): string;
   system(table: string): string;
 };

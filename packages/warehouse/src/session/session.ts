@@ -30,7 +30,6 @@ export type StatementDefaults = {
 };
 
 export type StatementOptions = StatementDefaults & {
-  /** Values of `{name:Type}`. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
   readonly queryPrefix?: string;
   /** Whose share of a keyed quota is used; default: the user's. */
@@ -56,7 +55,6 @@ export type Session = {
     into: { readonly table: string; readonly rows: readonly object[] },
     options?: StatementOptions,
   ): Promise<void>;
-  /** `query` names the format. */
   upload(name: StatementName, query: string, body: Buffer, options?: StatementOptions): Promise<void>;
   ping(): Promise<void>;
   with(defaults: StatementDefaults): Session;
@@ -123,7 +121,6 @@ const inTime = async <T>(
 /** A kept connection that was closed fails at once. */
 const RESET_WITHIN_MS = 5_000;
 
-/** Frees a connection that nobody awaits. */
 const closeOnAbort = (signal: AbortSignal, close: () => void): void => {
   if (signal.aborted) close();
   else signal.addEventListener("abort", close, { once: true });

@@ -87,7 +87,6 @@ export const headersOfLanding = (
   return Object.fromEntries(headers);
 };
 
-/** `days`: at least. */
 export const createLandingRows = (days: number, initialBytes: number): LandingRows => {
   const table = createTableBuffer("landing", COLUMNS, initialBytes);
   const { row } = table;

@@ -5,7 +5,6 @@ const MAX_BYTES = 4;
 
 const BLANK = 0x20;
 
-/** ClickHouse's RowBinary. */
 export class RowBinary {
   #bytes: Buffer;
   #view: DataView;

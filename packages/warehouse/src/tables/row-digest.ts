@@ -23,7 +23,6 @@ const WITH_UPLOAD = byRecordTable(({ name, kind }) => {
   return isStamped && name === ownTableOf(kind).name ? texts[0] : undefined;
 });
 
-/** As sent without a stamp. */
 const columnsSql = (table: RecordTable): string =>
   ENCODINGS[table].columns
     .map((column) => {

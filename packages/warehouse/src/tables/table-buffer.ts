@@ -4,7 +4,6 @@ import { RowBinary } from "./row-binary.ts";
 /** Characters. */
 export const STAMP_LENGTH = 32;
 
-/** RowBinary with gaps for the stamp. */
 export type TableBuffer = {
   readonly table: string;
   readonly columns: readonly string[];
@@ -28,7 +27,6 @@ export type Encoding = {
   encode(table: TableBuffer, record: ExportRecord): void;
 };
 
-/** `columns`: in the order of writing. */
 export function createTableBuffer(
   table: string,
   columns: readonly string[],
@@ -75,7 +73,6 @@ export function createTableBuffer(
   };
 }
 
-/** As UInt128. */
 export const writeVersion = (row: RowBinary, version: Version): void => {
   row.busPosition(version.partition, version.offset);
   row.uint64(version.exportedAt);

@@ -14,17 +14,14 @@ const MAX_PARTITIONS = 90;
 
 export type Batch = {
   readonly type: EventType;
-  /** Landing requires `event`. */
   add(record: ExportRecord, event?: LandingEvent): void;
   records(): number;
   rows(): number;
   bytes(): number;
-  /** Of the largest table. */
   largest(): number;
   /** Keeps its memory: fresh pages cost more than filling them. */
   clear(): void;
   capacity(): number;
-  /** A record of another month must go to the next batch. */
   spansTooManyPartitions(): boolean;
   /** µs. */
   fillUpload(instant: Micros): void;

@@ -18,7 +18,6 @@ export type RunningInsert = { readonly id: string; readonly stamp: Micros | null
 /** Without blanks. */
 export type JobsProcess = { readonly id: string; readonly redis: string };
 
-/** Its Redis is not reached yet. */
 export const UNKNOWN_REDIS = "unknown";
 
 /** @throws WarehouseError from every method */
@@ -36,7 +35,6 @@ export type Coordination = {
   beginGeneration(): Promise<number>;
   /** What an earlier generation judged is refused from now on. */
   requireGeneration(generation: number): Promise<void>;
-  /** Alive for two minutes. */
   noteProcess(process: JobsProcess): Promise<void>;
   processes(): Promise<readonly JobsProcess[]>;
 };

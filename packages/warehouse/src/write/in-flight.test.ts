@@ -54,7 +54,6 @@ it("reports the oldest stamp of those that take longer, once, and when readers n
   const older = begin(100);
   await pass(1_500);
   expect(noted).toEqual([["w", 100]]);
-  // Not slow yet.
   const first = begin(50);
   await pass(900);
   expect(noted).toEqual([["w", 100]]);

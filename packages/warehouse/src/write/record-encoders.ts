@@ -17,7 +17,6 @@ export type RecordEncoder = {
   encode(record: ExportRecord): void;
 };
 
-/** `initialBytes`: of the largest table. */
 export const createEncoder = (type: EventType, initialBytes: number): RecordEncoder => {
   const isDated = KIND_OF[type].code !== null;
   const names: EncodedTable[] = [...(isDated ? ([RECORD_DATES] as const) : []), CHANGES, ...TABLES_OF[type]];

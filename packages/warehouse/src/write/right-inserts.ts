@@ -15,7 +15,6 @@ const OWN_TABLES: ReadonlySet<string> = new Set([
   ...RECORD_TABLES.filter((table) => table !== "handoffs"),
 ]);
 
-/** Each handoff by itself, then records without handoffs. */
 function wantedOf(rows: readonly RightRow[]): Wanted[] {
   const handoffs: Wanted[] = [];
   const records = new Set<ExportRecord>();

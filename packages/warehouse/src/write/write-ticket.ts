@@ -30,7 +30,6 @@ export const fence = ({ stamp, generation }: WriteTicket): string =>
 
 export const fenced = (name: StatementName): ClickHouseSettings => ({ log_comment: `${STAMPED} ${name}` });
 
-/** Another ticket is needed. */
 export const isStaleTicket = (error: unknown): boolean =>
   error instanceof WarehouseError &&
   error.causeName === "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO" &&
