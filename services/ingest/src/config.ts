@@ -19,7 +19,7 @@ const SETTINGS = {
   topics: shared.eventTopicsOf(LIST_NAMES),
   suppressionSecret: shared.suppressionSecret,
   maxSuppressions: shared.maxSuppressions,
-  /** Days that the landing table keeps events; null: landing is off. */
+  /** null: landing is off. */
   landingDays: (env: Environment): number | null => {
     const { on, days } = readSettings({ on: shared.landing, days: shared.landingDays }, env);
     return on ? days : null;
@@ -30,7 +30,6 @@ const SETTINGS = {
     maxAgeMs: variable("BATCH_MAX_AGE_MS", count(500, 10)),
     maxTimeAheadMs: shared.maxTimeAheadMs,
   },
-  /** Partitions pause while all batches together exceed this many bytes. */
   bufferMaxBytes: variable("BUFFER_MAX_BYTES", count(256 * 1024 * 1024, 1024)),
   lagIntervalMs: variable("LAG_INTERVAL_MS", count(5_000, 100)),
   watermarkIntervalMs: variable("WATERMARK_INTERVAL_MS", count(2_000, 100)),
@@ -39,9 +38,4 @@ const SETTINGS = {
 
 export type Config = Settings<typeof SETTINGS>;
 
-/**
- * Reads the configuration.
- *
- * @throws ConfigError that names every invalid variable
- */
 export const readConfig = (env: Environment = process.env): Config => readSettings(SETTINGS, env);

@@ -12,29 +12,23 @@ import {
   traceHeaders,
 } from "@conversation-export/runtime";
 
-/** The traces of the events of one batch. */
 export type BatchTrace = {
-  /** Begins the span of an event whose trace is sampled. */
   take(message: BusMessage, outcome: Outcome): void;
-  /** Notes in the span of an event why it becomes a dead letter. */
   reject(message: BusMessage, reason: string): void;
-  /** Notes in the span of an event why nothing of it is stored. */
   ignore(message: BusMessage, reason: string): void;
-  /** Headers for a message that is sent because of this event, so that it continues the trace. */
+  /** Continue the event's trace in another message. */
   headersOf(message: BusMessage): Readonly<Record<string, string>>;
-  /** Writes the batch within a span of its own; the spans of the events end with it. */
+  /** The events' spans end with it. */
   flush(
     size: { readonly records: number; readonly bytes: number },
     write: () => Promise<void>,
   ): Promise<void>;
-  /** Ends the spans: the events come again. */
+  /** The events come again. */
   forget(): void;
 };
 
-/** Begins the trace of a batch. */
 export type EventTraces = (topic: string) => BatchTrace;
 
-/** The first events of a batch get a span each; the others are only counted. */
 const MAX_EVENTS = 128;
 const MIN_PARENT_LENGTH = 55;
 const STRUCTURED = '"traceparent"';
@@ -46,11 +40,10 @@ const SYSTEM = { "messaging.system": "kafka" } as const;
 
 const textOf = (header: BusMessage["headers"][string]): string | undefined => headerText(header) ?? undefined;
 
-/** The trace attributes of a structured event; none when the value is no JSON. */
 const structuredOf = (value: Buffer | null): { traceparent?: unknown; tracestate?: unknown } => {
   const at = value?.indexOf(STRUCTURED) ?? -1;
   if (value === null || at < 0) return {};
-  // The text is parsed only when the trace is sampled.
+  // Parsing is expensive, so only for sampled traces.
   if (!SAMPLED.test(value.toString("latin1", at, at + MAX_ATTRIBUTE_BYTES))) return {};
   try {
     return (JSON.parse(withoutSchemaPrefix(value).toString("utf8")) ?? {}) as { traceparent?: unknown };
@@ -59,10 +52,6 @@ const structuredOf = (value: Buffer | null): { traceparent?: unknown; tracestate
   }
 };
 
-/**
- * The sampled span that an event comes from, by its headers or by its CloudEvents attributes in binary or
- * structured mode; undefined when there is none.
- */
 export const parentOf = ({ headers, value }: BusMessage): SpanContext | undefined => {
   let parent = textOf(headers["traceparent"]) ?? textOf(headers["ce_traceparent"]);
   let state = textOf(headers["tracestate"]) ?? textOf(headers["ce_tracestate"]);
@@ -76,7 +65,6 @@ export const parentOf = ({ headers, value }: BusMessage): SpanContext | undefine
   return context !== undefined && isSampled(context) ? context : undefined;
 };
 
-/** Traces batches; for a process that is tracing. */
 export const createEventTraces = (): EventTraces => (topic) => {
   const spans = new Map<BusMessage, Span>();
   const notStored = new Set<Span>();
@@ -135,7 +123,7 @@ export const createEventTraces = (): EventTraces => (topic) => {
     headersOf: (message) => traceHeaders(spans.get(message) ?? null),
     flush: async ({ records, bytes }, write) => {
       const events = [...spans.values()];
-      // The inserts show in the trace of one event; the traces of the others link to it.
+      // The inserts show in one event's trace; the others link to it.
       const first = events.find((span) => !notStored.has(span)) ?? events[0];
       const others = events.filter((span) => span !== first);
       const flush = startSpan(`flush ${topic}`, first?.spanContext() ?? null, {
@@ -160,7 +148,6 @@ export const createEventTraces = (): EventTraces => (topic) => {
   };
 };
 
-/** Sends within a span of its own when there is one around it. */
 export const sendInSpan = (topic: string, messages: number, send: () => Promise<void>): Promise<void> =>
   inSpan(
     `send ${topic}`,

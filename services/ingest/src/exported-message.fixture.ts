@@ -1,9 +1,7 @@
 import type { BusMessage } from "@conversation-export/bus";
 
-/** The bus time of the messages, ms. */
 export const NOW = Date.parse("2026-10-20T10:00:00Z");
 
-/** A message of the bus with the event of one message record, named by its offset. */
 export const exportedMessage = (
   offset: number,
   data: object = {},

@@ -1,6 +1,5 @@
 import type { Metrics } from "@conversation-export/runtime";
 
-/** The metrics of ingest. Other gauges are registered beside the state that they show. */
 export const createIngestMetrics = (metrics: Metrics) => ({
   consumed: metrics.counter(
     "conversation_export_ingest_records_consumed_total",

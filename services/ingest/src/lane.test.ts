@@ -26,7 +26,6 @@ const sliceOf = (messages: readonly BusMessage[], epoch = 1): MessageSlice => ({
 const range = (from: number, to: number): BusMessage[] =>
   Array.from({ length: to - from }, (_, index) => message(from + index));
 
-/** A lane whose writes wait until the test lets them end. */
 const startLane = (
   options: {
     maxRecords?: number;

@@ -23,25 +23,23 @@ import {
 import { createWriteBatch } from "./flush/write-batch.ts";
 
 export type LaneLimits = BatchLimits & {
-  /** How much later than its arrival on the bus an event may claim to be. */
   readonly maxTimeAheadMs: number;
 };
 
-/** The flow of one topic: messages fill batches, which are cut, flushed and settled in their order. */
+/** Batches of a topic settle in their order (docs/decisions/0004). */
 export type Lane = {
-  /** Takes messages until the buffer budget is used up. Returns how many. */
+  /** Returns how many the buffer budget had room for. */
   take(slice: MessageSlice): number;
-  /** Flushes everything now, and resolves when nothing is unsettled or the lane has given up. */
+  /** Resolves when all is settled or the lane has given up. */
   drain(): Promise<void>;
-  /** Forgets the batches of an epoch before `epoch` that are not being flushed: their messages come again. */
+  /** Older batches not yet flushing are dropped: their messages come again. */
   fence(epoch: number): void;
-  /** When the oldest unsettled batch was opened, ms since the epoch; null when there is none. */
+  /** ms since the epoch. */
   oldestAt(): number | null;
-  /** Gives up whatever is being tried. */
   abort(): void;
 };
 
-/** With landing, the events of the next batch land while the tables of this one are written. */
+/** With landing, the next batch lands while the tables of this one are written. */
 const MAX_IN_FLIGHT_WITH_LANDING = 2;
 
 export type LaneDeps = {
@@ -49,7 +47,6 @@ export type LaneDeps = {
   readonly type: EventType;
   readonly limits: LaneLimits;
   readonly budget: BufferBudget;
-  /** For how many days landing keeps the events; null when it is off. */
   readonly landingDays: number | null;
   readonly gate: Pick<SuppressionGate, "ticket" | "judgement" | "suspects" | "suppresses">;
   readonly clients: Pick<ClientWatch, "note">;
@@ -58,13 +55,12 @@ export type LaneDeps = {
   readonly inFlight: Pick<InFlight, "during">;
   readonly keepTrying: KeepTrying;
   readonly deadLetters: DeadLetterSink;
-  /** null when nothing is traced. */
   readonly traces: EventTraces | null;
   readonly commit: Consumer["commit"];
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
-  /** Called with a bug, after which the lane has given up. */
+  /** Only for bugs. */
   readonly onFatal: (error: unknown) => void;
 };
 
@@ -72,7 +68,6 @@ export const createLane = (deps: LaneDeps): Lane => {
   const { topic, limits, budget, metrics, onFatal } = deps;
   const stop = new AbortController();
   const maxInFlight = deps.landingDays === null ? 1 : MAX_IN_FLIGHT_WITH_LANDING;
-  /** Cut and not yet flushed. */
   const waiting: TopicBatch[] = [];
   let idle: PromiseWithResolvers<void> | undefined;
 
@@ -80,9 +75,9 @@ export const createLane = (deps: LaneDeps): Lane => {
   const filler = createBatchFiller({ ...deps, maxTimeAheadMs: limits.maxTimeAheadMs });
   const cutter = createBatchCutter({ batches, limits, now: deps.now, onDue: () => pump() });
   const flush = createFlush({ ...deps, write: createWriteBatch({ ...deps, filler }) });
-  /** Being flushed, oldest first. */
+  /** Oldest first. */
   const flushing: TopicBatch[] = [];
-  /** Settles with the batch flushed last, behind all before it; rejects when one could not be settled. */
+  /** Settles after all flushes; rejects when one failed. */
   let last: Promise<void> = Promise.resolve();
 
   const settle = async (batch: TopicBatch, before: Promise<void>): Promise<void> => {
@@ -153,7 +148,7 @@ export const createLane = (deps: LaneDeps): Lane => {
       let taken = 0;
       for (const message of slice.messages) {
         if (budget.isFull()) {
-          // Room comes only from settled batches, so this one must not wait to be full.
+          // Only settled batches make room, so this one must not wait.
           cutter.makeDue();
           break;
         }
@@ -165,8 +160,7 @@ export const createLane = (deps: LaneDeps): Lane => {
       metrics.consumed.inc({ topic }, taken);
       cutter.setBehind(slice.highWatermark - slice.nextOffset >= limits.maxRecords / 10);
       if (taken === slice.messages.length) {
-        // Control records may lie behind the last message. Their offset goes with the newest batch, or with
-        // one that holds nothing else.
+        // Control records may follow the last message; their offset goes with the newest or an empty batch.
         const carrier = cutter.current() ?? waiting.at(-1) ?? cutter.openFor(slice.epoch);
         carrier.offsets.set(slice.partition, slice.nextOffset);
       }

@@ -39,9 +39,9 @@ import { createPipeline } from "./pipeline.ts";
 import { createSink } from "./flush/sink.ts";
 import { createWatermarkWatch } from "./watch/watermark-watch.ts";
 
-/** More than three topics use at once, so that no watermark or suppression waits for an INSERT. */
+/** More than three topics use at once: no watermark waits for an INSERT. */
 const WAREHOUSE_CONNECTIONS = 24;
-/** Longer than any rebalance: after this time without a tick the loop is dead. */
+/** Longer than any rebalance. */
 const LIVENESS_MS = 120_000;
 
 const config = configOrExit(readConfig);
@@ -81,7 +81,7 @@ const gate = createSuppressionGate({
   metrics: registry,
   log,
 });
-// A dead letter that came compressed might be too large for the bus uncompressed.
+// A dead letter that came compressed may be too large uncompressed.
 const producer = createProducer({ ...connection, compression: "zstd" });
 const keepTrying = createKeepTrying({ metrics, log });
 const inFlight = createInFlight({ coordination, writer: randomUUID(), log, now: () => performance.now() });
@@ -118,7 +118,7 @@ const consumer: Consumer = createConsumer({
   groupId: config.groupId,
   topics,
   sessionTimeoutMs: config.sessionTimeoutMs,
-  // A message that waits in a batch holds its whole fetch response in memory: keep responses small.
+  // A waiting message keeps its whole fetch response in memory.
   fetch: { maxBytesPerPartition: 4 * 1024 * 1024, maxBytes: 16 * 1024 * 1024 },
   metrics: registry,
   onMessages: pipeline.onMessages,

@@ -11,18 +11,13 @@ type Handlers = {
 };
 
 export type Pipeline = Handlers & {
-  /** Takes no more messages and resolves when everything taken is settled. */
   drain(): Promise<void>;
   isDraining(): boolean;
-  /** Gives up everything that was taken; the messages come again. */
+  /** The messages come again. */
   abort(): void;
 };
 
-/**
- * One lane for each topic and the buffer budget that they share: partitions pause when it is full and resume
- * when there is room.
- * @param deps.consumer gives the consumer, which is built later with these handlers
- */
+/** The consumer is built later, with these handlers. */
 export const createPipeline = (
   deps: Omit<LaneDeps, "topic" | "type" | "budget" | "commit"> & {
     readonly types: ReadonlyMap<string, EventType>;

@@ -134,10 +134,9 @@ it("takes those out that are found to be erased, and keeps the rest of the batch
   world.judgement = 2;
   const { rows } = batch;
   await filler.judge(batch);
-  // With nothing to take out the rows stay as they are.
   expect([batch.judgedBy, batch.rows === rows]).toEqual([2, true]);
   erased = new Set(["m0", "m2"]);
-  // A request that has failed may still send it.
+  // A failed request may still send it.
   const sent = batch.rows.inserts(0, 3).map(({ body }) => body);
   const before = Buffer.concat(sent);
   await filler.judge(batch);

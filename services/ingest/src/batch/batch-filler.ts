@@ -14,36 +14,25 @@ import type { SuppressionGate } from "@conversation-export/suppression";
 import { createRows, type TopicBatch } from "./topic-batch.ts";
 
 export type BatchFiller = {
-  /** Decodes, normalises and renders a message and puts what becomes of it into a batch. */
   add(batch: TopicBatch, message: BusMessage): void;
-  /**
-   * Judges all records of a batch by the present suppressions, which may remove rows.
-   * @throws when ClickHouse does not answer; the batch is as before
-   */
+  /** When it throws, the batch is as before. */
   judge(batch: TopicBatch): Promise<void>;
 };
 
-/** Object, promise and array entries that a message costs beside its bytes, roughly. */
+/** Bytes, estimated. */
 const MESSAGE_OVERHEAD = 200;
-/**
- * Names of unknown fields come from outside, so only so many become labels of a metric and appear in the log.
- */
+/** Senders choose the names of unknown fields. */
 const MAX_FIELD_LABELS = 100;
-/** Anything else may be a value that was written where a name belongs, such as an address. */
+/** Others may be values in place of a name, such as an address. */
 const FIELD_NAME = /^[A-Za-z_]\w{0,63}(?:\.[A-Za-z_]\w{0,63}){0,5}$/;
 
 const bytesOf = ({ bytes, key, value }: BusMessage): number =>
   MESSAGE_OVERHEAD + (bytes ?? (value?.length ?? 0) + (key?.length ?? 0));
 
-/**
- * @param deps.maxTimeAheadMs how much later than its arrival on the bus an event may claim to be
- * @param deps.gate knows the records about erased persons, which are not stored
- * @param deps.now milliseconds since the epoch
- */
 export const createBatchFiller = (deps: {
   readonly topic: string;
   readonly type: EventType;
-  /** For how many days landing keeps the events; null when it is off. */
+  /** null: landing is off. */
   readonly landingDays: number | null;
   readonly maxTimeAheadMs: number;
   readonly budget: BufferBudget;
@@ -103,8 +92,7 @@ export const createBatchFiller = (deps: {
       account(batch);
     },
     judge: async (batch) => {
-      // Read once more, since their rows cannot be judged. They were not too far ahead when they came, whatever this
-      // clock shows now.
+      // Rows cannot be judged, so messages are read again; none was too far ahead on arrival.
       const limits = { maxTimeAheadMs: Infinity, now: now() };
       const records = batch.sources.map((message) => {
         const outcome = readMessage(message, type, limits);
@@ -115,7 +103,7 @@ export const createBatchFiller = (deps: {
       const erased = await gate.suppresses(records);
       batch.judgedBy = judgement;
       if (!erased.includes(true)) return;
-      // A request that has failed may still read the memory of the former rows.
+      // A failed request may still read the former rows.
       batch.rows = createRows(type, batch.rows, deps.landingDays);
       const messages = batch.sources.splice(0);
       for (const [at, record] of records.entries()) {

@@ -1,4 +1,3 @@
-/** Bounds the bytes of all messages that are taken and not yet settled. */
 export type BufferBudget = {
   add(bytes: number): void;
   release(bytes: number): void;
@@ -6,7 +5,7 @@ export type BufferBudget = {
   used(): number;
 };
 
-/** @param deps.onRoom called when the use falls to half of `maxBytes` after the budget was full */
+/** Calls `onRoom` at half of `maxBytes` after the budget was full. */
 export const createBufferBudget = (deps: { maxBytes: number; onRoom: () => void }): BufferBudget => {
   let used = 0;
   let wasFull = false;

@@ -14,7 +14,6 @@ const createBatches = (now = () => 7) =>
     now,
   });
 
-/** The rows of a batch as large as the numbers say; the batch is only measured. */
 const withRows = (batch: TopicBatch, rows: Partial<Batch>): TopicBatch => ({
   ...batch,
   rows: { ...batch.rows, ...rows },
@@ -61,7 +60,7 @@ it("keeps no memory of a batch that is dropped", async () => {
   const collect = runInNewContext("gc") as () => void;
   const batches = createBatches();
   const rows = new WeakRef(batches.open(1).rows);
-  // Its target is kept until the present turn ends.
+  // A WeakRef's target lives until the present turn ends.
   await new Promise((resolve) => setImmediate(resolve));
   collect();
   expect(rows.deref()).toBeUndefined();

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import type { BusHeaders, OutgoingMessage } from "@conversation-export/bus";
 import { headerText } from "@conversation-export/domain";
 
-/** Of a key or a header a note keeps at most so many bytes: any topic takes it. */
+/** Small enough for every topic. */
 const KEPT_BYTES = 1024;
 
-/** The headers that ingest writes; others with `dl-` may come from the message. */
+/** Other headers with `dl-` may come from the message. */
 const OWN = [
   "dl-reason",
   "dl-detail",
@@ -20,13 +20,12 @@ const OWN = [
 
 const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
-/** What tells a part from others when it is cut or left out. */
 const factsOf = (name: string, bytes: Buffer): BusHeaders => ({
   [`${name}-length`]: String(bytes.length),
   [`${name}-sha256`]: sha256(bytes),
 });
 
-/** Names and values in their order, each behind its length. */
+/** Lengths keep different headers from giving the same bytes. */
 const bytesOf = (headers: BusHeaders): Buffer => {
   const parts = Object.entries(headers).flatMap(([name, value]) => [
     name,
@@ -41,10 +40,7 @@ const bytesOf = (headers: BusHeaders): Buffer => {
   );
 };
 
-/**
- * The dead letter without payload and original headers, for one that is too large. Keys are cut at 1 KiB;
- * lengths and SHA-256 stay.
- */
+/** Sent when the dead letter itself is too large. */
 export const noteOf = (deadLetter: OutgoingMessage): OutgoingMessage => {
   const headers = deadLetter.headers ?? {};
   const own: BusHeaders = {};

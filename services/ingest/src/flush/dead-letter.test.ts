@@ -103,7 +103,6 @@ const deadLetterAt = (offset: number, value: string): DeadLetter => ({
   rejection: rejected("invalid_record", "because"),
 });
 
-/** A sink before a topic that refuses what is too large. */
 const startSink = (isTooLarge: (message: OutgoingMessage) => boolean) => {
   const taken: OutgoingMessage[] = [];
   const producer: Pick<Producer, "send"> = {

@@ -15,14 +15,11 @@ import { noteOf } from "./dead-letter-note.ts";
 export type DeadLetter = {
   readonly source: BusMessage;
   readonly rejection: Rejected;
-  /** Replace headers of the message with the same names. */
+  /** Replace the message's headers of the same names. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/**
- * The dead letter: key and payload untouched, reason and origin as headers; what cannot be read has only its
- * range of offsets.
- */
+/** Key and payload stay untouched. */
 export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Date): OutgoingMessage => {
   const position = busPositionOf(source);
   const arrivedAt = arrivalTimeOf(source);
@@ -50,14 +47,10 @@ export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Da
 };
 
 export type DeadLetterSink = {
-  /**
-   * Sends dead letters of `topic` to its dead-letter topic, as often as it takes. Rejects only when `signal`
-   * aborts.
-   */
+  /** Rejects only when `signal` aborts. */
   send(topic: string, deadLetters: readonly DeadLetter[], signal: AbortSignal): Promise<void>;
 };
 
-/** Kafka will never take this message, as one that is too large. */
 const isUnsendable = (error: unknown): boolean =>
   error instanceof ServiceError && error.code === "produce" && !error.retryable;
 
@@ -85,7 +78,6 @@ export const createDeadLetterSink = (deps: {
       isFinal,
     });
 
-  /** Of an unsendable dead letter only a note with its place is sent: the payload stays where it came from. */
   const sendOrNote = async (
     topic: string,
     messages: readonly OutgoingMessage[],

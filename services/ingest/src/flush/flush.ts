@@ -6,20 +6,15 @@ import type { IngestMetrics } from "../ingest-metrics.ts";
 import type { TopicBatch } from "../batch/topic-batch.ts";
 import type { WriteBatch } from "./write-batch.ts";
 
-/**
- * Stores a batch and commits its offsets: rows, dead letters, commit, and after `before`. A failed commit is
- * left to the next batch. Rejects when `signal` aborts, when `before` rejects, and on a bug.
- */
+/** The next batch makes up for a failed commit. */
 export type Flush = (
   batch: TopicBatch,
   before: Promise<void>,
   signal: AbortSignal,
 ) => Promise<{ readonly reusable: boolean }>;
 
-/** A poison record: ClickHouse refuses its row for its data. */
 const POISON = rejected("refused_by_warehouse", "the warehouse refuses the row for its data");
 
-/** @param deps.now milliseconds since the epoch */
 export const createFlush = (deps: {
   readonly topic: string;
   readonly write: WriteBatch;
@@ -50,7 +45,7 @@ export const createFlush = (deps: {
     try {
       metrics.commits.inc({ result: await deps.commit(epoch, next) });
     } catch (error) {
-      // The rows are stored; when the messages come again they change nothing.
+      // When the messages come again they change nothing.
       metrics.commits.inc({ result: "failed" });
       log.warn({ err: error, topic }, "committing offsets failed, the next batch commits them");
     }
@@ -58,7 +53,7 @@ export const createFlush = (deps: {
 
   return async (batch, before, signal) => {
     const { refused, reusable } = await deps.write(batch, before, signal);
-    // Without records, or with landing alone, nothing has waited for the batch before.
+    // Without records, or with landing only, nothing has waited for the previous batch.
     await before;
     buryPoison(batch, refused);
     await deps.deadLetters.send(topic, withTrace(batch), signal);

@@ -2,10 +2,7 @@ import { activeSpan, isRetryable, type Logger, retry, ServiceError } from "@conv
 import { isStaleTicket, WarehouseError } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 
-/**
- * Repeats an operation until it succeeds, counting and logging failures by step.
- * @throws the error that `isFinal` or `isStaleTicket`, and the signal's reason
- */
+/** Throws stale tickets, final errors that are not retryable, and the signal's reason. */
 export type KeepTrying = <T>(attempt: {
   readonly step: string;
   readonly signal: AbortSignal;
@@ -14,7 +11,7 @@ export type KeepTrying = <T>(attempt: {
   readonly onFailure?: () => void;
 }) => Promise<T>;
 
-/** true: our own code has failed, and would again. */
+/** Our own code failed, and would fail again. */
 export const isBug = (error: unknown): boolean => {
   const origin = error instanceof WarehouseError ? error.cause : error;
   return origin instanceof TypeError || origin instanceof RangeError || origin instanceof ReferenceError;

@@ -1,17 +1,15 @@
 import type { Micros } from "@conversation-export/domain";
 import type { LandingStore } from "@conversation-export/warehouse";
 
-/** Notes in the warehouse, ahead of time, that rows will lack events in the landing table. */
+/** Marks ahead of time that landing will lack events (docs/decisions/0011). */
 export type LandingGap = {
-  /** Resolves when the warehouse has a note that covers rows with this stamp, µs. */
   cover(stamp: Micros, signal: AbortSignal): Promise<void>;
 };
 
-/** How far ahead a note reaches. */
 const LENGTH: Micros = 120_000_000;
 
 export const createLandingGap = (deps: { readonly store: Pick<LandingStore, "markGap"> }): LandingGap => {
-  // Concurrent marks by several lanes are harmless.
+  // Lanes may mark concurrently.
   let until: Micros = 0;
   return {
     cover: async (stamp, signal) => {

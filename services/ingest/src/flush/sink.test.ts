@@ -50,7 +50,6 @@ const TABLES = ["landing", "record_dates", "changes", "conversation_updates", "c
 
 const STAMP = Buffer.from(BigInt64Array.of(BigInt(TICKET.stamp)).buffer);
 
-/** A sink over a warehouse that fails as `fail` says; what went in is noted, and whether it has the stamp. */
 const startSink = (fail: (insert: TableInsert, attempt: number) => Error | undefined = () => undefined) => {
   const inserted: { table: string; rows: number; isStamped: boolean }[] = [];
   const attempts: string[] = [];

@@ -9,16 +9,11 @@ import {
 import type { IngestMetrics } from "../ingest-metrics.ts";
 import { isBug, type KeepTrying } from "./keep-trying.ts";
 
-/** Records `from` (inclusive) to `to` (exclusive) of a batch. */
+/** `to` is exclusive. */
 export type RecordRange = { readonly from: number; readonly to: number };
 
 export type Sink = {
-  /**
-   * Writes rows table by table until acknowledged: landing at once, visible tables after `before`. Rejects
-   * when `signal` aborts, when `before` rejects, and by `isStaleTicket`.
-   * @returns `refused`: indexes of records that ClickHouse rejects; `reusable`: no request still reads the
-   * batch
-   */
+  /** Visible tables wait for `before`; `refused`: indexes; `reusable`: no request still reads the batch. */
   write(
     batch: Batch,
     range: RecordRange,

@@ -23,7 +23,7 @@ const refuses = (): Error =>
 
 type Insert = { readonly table: string; readonly ids: readonly number[]; readonly ticket: WriteTicket };
 
-/** Batches on their way to a warehouse and by a gate, both set by the test; stamps are 1, 2, 3 … */
+/** Stamps are 1, 2, 3 … */
 const setUp = () => {
   const steps: string[] = [];
   const inserts: Insert[] = [];
@@ -33,10 +33,8 @@ const setUp = () => {
     judgement: 1,
     suspected: new Set<number>(),
     erased: new Set<number>(),
-    /** Called before a ticket is given. */
     onTicket: async (_taken: number): Promise<void> => {},
     onSuppresses: async (_ids: readonly number[]): Promise<void> => {},
-    /** What ClickHouse answers to an INSERT. */
     fail: (_insert: Insert): Error | undefined => undefined,
     flights: [] as string[],
   };
@@ -125,7 +123,6 @@ const setUp = () => {
     inserts,
     batchOf,
     run: (batch: TopicBatch, before = settled, stop = signal) => write(batch, before, stop),
-    /** Ids and stamps of the INSERTs into a table. */
     into: (table: string) =>
       inserts
         .filter((one) => one.table === table)
@@ -187,7 +184,7 @@ describe("a stale ticket", () => {
     expect(await lines("conversation_export_ingest_uploads_stamped_anew_total")).toEqual([
       expect.stringMatching(/ 1$/),
     ]);
-    // Readers wait for what was refused once, before anything of it is written again.
+    // Readers wait for the refused write before anything of it is written again.
     expect(world.flights).toEqual(["begin 1", "end 1", "begin 2 slow", "end 2"]);
   });
 
@@ -255,7 +252,7 @@ describe("a new judgement between filling and writing", () => {
       return ids.includes(0) ? refuses() : undefined;
     };
     world.onTicket = async (taken) => {
-      // When the first half has been written.
+      // After the first half is written.
       if (taken === 5) Object.assign(world, { judgement: 2, erased: new Set([1]) });
     };
     const batch = batchOf(0, 1, 2, 3);
@@ -282,7 +279,7 @@ describe("a new judgement between filling and writing", () => {
     Object.assign(world, { judgement: 2, erased: new Set([1]) });
     world.onSuppresses = async () => {
       if (world.judgement > 2) return;
-      // Another lane has read a later generation; the record was not looked at with it.
+      // Another lane has read a later generation, which this record was not judged by.
       Object.assign(world, { judgement: 3, generation: 2, erased: new Set([1, 2]) });
     };
     world.fail = ({ ticket }) => (ticket.generation < 2 ? stale() : undefined);

@@ -10,18 +10,13 @@ import type { RecordRange, Sink } from "./sink.ts";
 import type { TopicBatch } from "../batch/topic-batch.ts";
 import type { SuppressionGate } from "@conversation-export/suppression";
 
-/**
- * Writes a batch: ticket, suppression check, rows; ranges with a stale ticket begin anew. Rejects when
- * `signal` aborts, when `before` rejects, and on a bug.
- * @returns `refused` and `reusable` as of `Sink.write`
- */
+/** Ranges whose ticket becomes stale begin again with another. */
 export type WriteBatch = (
   batch: TopicBatch,
   before: Promise<void>,
   signal: AbortSignal,
 ) => Promise<{ readonly refused: readonly number[]; readonly reusable: boolean }>;
 
-/** Between attempts whose tickets became stale. */
 const MAX_PAUSE_MS = 5_000;
 
 const judgedAnew = new Error("more suppressions are known than the batch was judged by");
@@ -34,7 +29,7 @@ const halves = ({ from, to }: RecordRange): RecordRange[] => {
   ];
 };
 
-/** @param deps.gap null when landing keeps every event */
+/** @param deps.gap null: landing keeps every event */
 export const createWriteBatch = (deps: {
   readonly gate: Pick<SuppressionGate, "ticket" | "judgement">;
   readonly gap: LandingGap | null;
@@ -57,7 +52,7 @@ export const createWriteBatch = (deps: {
   return async (batch, before, signal) => {
     const refused: number[] = [];
     let reusable = true;
-    /** What is left to be written; undefined: everything. */
+    /** undefined: everything. */
     let left: RecordRange[] | undefined;
     let wasStale = false;
     let timesStale = 0;
@@ -65,7 +60,7 @@ export const createWriteBatch = (deps: {
     let wasJudgedAnew = false;
 
     const isJudgedBy = (judgement: number): boolean => batch.judgedBy !== null && batch.judgedBy >= judgement;
-    /** Judges all records by what is known now, or later. */
+    /** May replace the rows: then everything is written again. */
     const judge = async (): Promise<void> => {
       const { rows } = batch;
       if (!isJudgedBy(gate.judgement())) await untilDone("suspects", () => filler.judge(batch), signal);
@@ -83,7 +78,7 @@ export const createWriteBatch = (deps: {
           left ??= [{ from: 0, to: batch.rows.records() }].filter(({ to }) => to > 0);
           const [range] = left;
           if (range === undefined) return true;
-          // Landing does not wait for the batch before, whose records may name persons whom these belong to.
+          // Landing does not wait for the previous batch, which may name these records' persons.
           const behind = before.then(() => {
             if (!wasJudgedAnew && !isJudgedBy(gate.judgement())) throw judgedAnew;
           });
@@ -100,7 +95,7 @@ export const createWriteBatch = (deps: {
         if (error !== judgedAnew && !isStaleTicket(error)) throw error;
         reusable = false;
         if (error === judgedAnew) {
-          // Once: it knows by now what was found in the batch before.
+          // Only once: by now it knows the previous batch.
           wasJudgedAnew = true;
           continue;
         }

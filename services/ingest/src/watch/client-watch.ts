@@ -2,19 +2,18 @@ import { createLoop, type Logger } from "@conversation-export/runtime";
 import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 
-/** Counts the records of clients that are not registered: a wrong name looks like a new client. */
+/** A misspelt client looks like a new one. */
 export type ClientWatch = {
   start(): Promise<void>;
-  /** Stores what was counted since the last turn. */
+  /** Stores the latest counts. */
   stop(): Promise<void>;
   note(topic: string, clientId: string): void;
 };
 
 const PAUSE_MS = 30_000;
-/** So many names are kept between two turns; the metric counts the records of all. */
+/** Further names show only in the metric. */
 const MAX_NAMES = 1_000;
 
-/** @param deps.now milliseconds since the epoch */
 export const createClientWatch = (deps: {
   readonly store: UnregisteredClientWriter;
   readonly metrics: IngestMetrics;

@@ -2,9 +2,7 @@ import type { Admin, TopicPartition } from "@conversation-export/bus";
 import { createLoop, type Logger, type Loop } from "@conversation-export/runtime";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 
-/**
- * Keeps the lag of the partitions that this process owns. An unknown lag is marked as unknown, never as 0.
- */
+/** An unknown lag never shows as 0. */
 export const createLagWatch = (deps: {
   readonly admin: Admin;
   readonly groupId: string;
@@ -47,7 +45,7 @@ export const createLagWatch = (deps: {
     },
     stop: async () => {
       const stopped = watch.stop();
-      // Ends a question that waits for a coordinator.
+      // Ends a request that waits for a coordinator.
       await admin.stop();
       await stopped;
     },

@@ -37,7 +37,7 @@ const setUp = () => {
       fetch: async (topic) => {
         const progress = topics.get(topic) ?? { topicId: null, partitions: [] };
         await nextTurn();
-        // The clock advances while the brokers are asked.
+        // Time passes while the brokers answer.
         clock += 500;
         if (progress instanceof Error) throw progress;
         return progress;
@@ -125,7 +125,7 @@ it("warns once about a failing step, counts every failure, and does not affect t
   at("messages", 5, 5);
   await watch.start();
   for (let round = 1; round <= 4; round += 1) await tick(round * 10_000);
-  // A watermark must not replace the id of a topic that is not known yet.
+  // A watermark must not replace the id of an unknown topic.
   expect(stored).toEqual([]);
   expect(warnings).toHaveLength(2);
   expect((await metrics("conversation_export_ingest_watermark_failures_total")).sort()).toEqual([
@@ -149,7 +149,7 @@ it.each([
   await watch.start();
   await tick(10_000);
   stored.length = 0;
-  // The offset of the former topic is none of this one, though it is as long.
+  // The offset of the former topic does not count, though both are as long.
   at("messages", 60, null, "two");
   await tick(20_000);
   expect(stored).toEqual([]);

@@ -9,20 +9,16 @@ type Topic = {
   readonly topic: string;
   readonly list: ListName;
   notes: readonly Note[];
-  /** The largest watermark known to be stored, µs. */
+  /** µs. */
   stored: number | undefined;
   saving: Promise<void> | undefined;
-  /** null: not known yet, or the brokers give none. */
+  /** null: not known yet, or not given by the brokers. */
   topicId: string | null;
-  /** When it was found to have been created anew, ms; null: not known of. */
+  /** ms since the epoch. */
   createdAnew: number | null;
 };
 
-/**
- * Advances each topic's watermark: every earlier event is readable, except dead letters. Any number of
- * processes may.
- * @param deps.now milliseconds since the epoch
- */
+/** Every event before the watermark is readable, except dead letters; any number of processes may advance it. */
 export const createWatermarkWatch = (deps: {
   readonly progress: GroupProgress;
   readonly store: WatermarkWriter;
@@ -60,7 +56,7 @@ export const createWatermarkWatch = (deps: {
     },
   );
 
-  /** Runs a step and never rejects. Counts every failure, but logs only the first of consecutive ones. */
+  /** Never rejects; logs only the first of consecutive failures. */
   const attempt = async (step: string, topic: string, operation: () => Promise<void>): Promise<void> => {
     const name = `${step} ${topic}`;
     try {
@@ -114,17 +110,17 @@ export const createWatermarkWatch = (deps: {
 
   const look = (one: Topic): Promise<void> =>
     attempt("note", one.topic, async () => {
-      // Read before asking for the ends, because events that arrive meanwhile may lie behind them.
+      // Before the ends, because events that arrive meanwhile may lie behind them.
       const instant = now() * 1000;
       const found = await progress.fetch(one.topic);
       const { notes, watermark } = advance(one.notes, instant, found);
       one.notes = notes;
-      // A watermark is stored with the id of its topic, which must be compared with the one that is stored.
+      // A watermark is stored with its topic's id, which must be compared first.
       await loading;
       if (!loaded) return;
       if (found.topicId !== null) compare(one, found.topicId);
       if (watermark === undefined || watermark <= (one.stored ?? -1)) return;
-      // One save at a time, while notes continue. A watermark skipped here is covered by the next one.
+      // One save at a time; the next covers a watermark skipped here.
       one.saving ??= save(one, watermark).finally(() => {
         one.saving = undefined;
       });

@@ -22,7 +22,6 @@ const topicOf = (partitions: PartitionProgress[], topicId: string | null = "one"
   partitions,
 });
 
-/** A topic in memory that knows when each event arrived and which events have ever been settled. */
 const createTopic = () => {
   const logs: { arrivals: number[]; start: number; committed: number | null; settled: number }[] = [
     { arrivals: [], start: 0, committed: null, settled: 0 },

@@ -1,17 +1,14 @@
 import type { PartitionProgress, TopicProgress } from "@conversation-export/bus";
 import type { Micros } from "@conversation-export/domain";
 
-/**
- * All events that reached the topic, which is when all replicas in sync had them, before `instant` lie before
- * `ends`, the end offset of every partition.
- */
+/** Every event that all in-sync replicas had before `instant` lies before `ends`. */
 export type Note = {
   readonly instant: Micros;
   readonly topicId: string | null;
   readonly ends: ReadonlyMap<number, number>;
 };
 
-/** `notes`: oldest first. `watermark`: undefined while the group has passed no note. */
+/** Oldest first; undefined: the group has passed no note. */
 export type Advance = { readonly notes: readonly Note[]; readonly watermark: Micros | undefined };
 
 const MAX_NOTES = 500;
@@ -26,7 +23,7 @@ const isReached = ({ ends }: Note, progress: readonly PartitionProgress[]): bool
 const hasEndsOf = (one: Note, other: Note): boolean =>
   [...one.ends].every(([partition, end]) => other.ends.get(partition) === end);
 
-/** Drops the note with the closest neighbours, so that the notes stay evenly spread over time. */
+/** Keeps the notes evenly spread over time. */
 const thin = (notes: readonly Note[]): Note[] => {
   let closest = 1;
   let smallest = Infinity;
@@ -39,11 +36,7 @@ const thin = (notes: readonly Note[]): Note[] => {
   return notes.toSpliced(closest, 1);
 };
 
-/**
- * Adds a note of the topic's current ends and finds the newest note that the group has passed.
- *
- * @param instant read from a clock before the topic's ends were asked for
- */
+/** `instant` must be taken before the topic's ends are read. */
 export const advance = (
   notes: readonly Note[],
   instant: Micros,
@@ -52,15 +45,14 @@ export const advance = (
 ): Advance => {
   const ends = new Map(progress.map(({ partition, end }) => [partition, end]));
   const note: Note = { instant, topicId, ends };
-  // A note from the future is from a wrong clock; one with other partitions, or of a topic that was deleted, does not
-  // cover the topic.
+  // Notes of a wrong clock, other partitions or a deleted topic do not cover this topic.
   const valid = notes.filter(
     (one) => one.instant < instant && one.topicId === topicId && one.ends.size === ends.size,
   );
   const last = valid.at(-1);
   const kept = last !== undefined && hasEndsOf(last, note) ? valid.slice(0, -1) : valid;
   const all = [...kept, note];
-  // No partitions: the broker does not know the topic yet.
+  // The broker may not know the topic yet.
   const reached = progress.length === 0 ? -1 : all.findLastIndex((one) => isReached(one, progress));
   const left = all.slice(reached + 1);
   return { notes: left.length > maxNotes ? thin(left) : left, watermark: all[reached]?.instant };
