@@ -17,17 +17,14 @@ const checksumOf = (secret: string): string => base62(BigInt(crc32(secret)), CHE
 
 const hashOf = (key: string): string => createHash("sha256").update(key).digest("hex");
 
-/**
- * Creates an API key of 256 random bits, `cx_<43 base62 digits>_<checksum>`, and the hash that is stored
- * instead of it. Secret scanners and the service recognise a key by its prefix and checksum.
- */
+/** Secret scanners and the service recognise a key by its prefix and checksum; only the hash is stored. */
 export const createKey = (): { key: string; hash: string } => {
   const secret = base62(BigInt(`0x${randomBytes(SECRET_BYTES).toString("hex")}`), SECRET_DIGITS);
   const key = `cx_${secret}_${checksumOf(secret)}`;
   return { key, hash: hashOf(key) };
 };
 
-/** The SHA-256 of a key as 64 lower-case hex digits. undefined: the text is no key. */
+/** SHA-256 in hex; undefined: the text is no key. */
 export const parseKey = (text: string): { hash: string } | undefined => {
   const match = SHAPE.exec(text);
   if (match === null || checksumOf(match[1] ?? "") !== match[2]) return undefined;

@@ -1,12 +1,9 @@
-/** An expected failure. `retryable`: the same operation may succeed later. */
+/** `retryable`: the same operation may succeed later. */
 export class ServiceError extends Error {
   readonly code: string;
   readonly retryable: boolean;
 
-  /**
-   * @param code short stable name in snake_case, suitable as a metric label
-   * @param message one sentence for a log line, without personal data
-   */
+  /** `code`: snake_case, a metric label; `message`: for a log line, without personal data. */
   constructor(code: string, message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "ServiceError";
@@ -15,7 +12,6 @@ export class ServiceError extends Error {
   }
 }
 
-/** The environment is invalid. `problems` has one line for each wrong variable. */
 export class ConfigError extends ServiceError {
   readonly problems: readonly string[];
 
@@ -26,5 +22,4 @@ export class ConfigError extends ServiceError {
   }
 }
 
-/** true: the error is a ServiceError that may not occur again. */
 export const isRetryable = (error: unknown): boolean => error instanceof ServiceError && error.retryable;

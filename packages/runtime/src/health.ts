@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** true: healthy. A string is the reason for the body of the answer, false has none. */
+/** A string: the reason of a failure. */
 export type HealthCheck = () => boolean | string;
 
 export type HealthServer = { start(): Promise<{ port: number }>; stop(): Promise<void> };
@@ -12,10 +12,6 @@ const text = (response: ServerResponse, status: number, type: string, body: stri
   response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
 };
 
-/**
- * Serves GET /metrics, /live and /ready (200 `ok`, or 503 with the reason). Methods other than GET and HEAD
- * are refused. Port 0 takes a free one, which `start` returns.
- */
 export const createHealthServer = (deps: {
   host: string;
   port: number;

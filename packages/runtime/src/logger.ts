@@ -4,13 +4,12 @@ import { visibleJson } from "./visible-json.ts";
 
 export type { Logger };
 
-/** From the most to the least verbose. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const REDACTED = ["password", "secret", "token", "authorization", "apiKey", "sasl"];
 
-/** Returns a new object for each line, since pino adds the fields of the line to it. */
+/** A new object for each line, because pino adds the line's fields to it. */
 const traceFields = (): object => {
   const span = activeSpan();
   if (span === undefined) return {};
@@ -18,11 +17,7 @@ const traceFields = (): object => {
   return { trace_id: traceId, span_id: spanId };
 };
 
-/**
- * JSON lines on stdout with ISO time and the service's name, in which every character shows; errors go under `err`. A
- * line written within a recorded span has its ids. Callers log technical identifiers (topic, offset, code), never
- * record content.
- */
+/** Callers log technical identifiers (topic, offset, code), never record content. */
 export const createLogger = (deps: {
   service: string;
   level: LogLevel;
@@ -36,7 +31,7 @@ export const createLogger = (deps: {
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     redact: {
-      // An error of Redis holds the refused command, which may be AUTH with its password.
+      // Redis errors hold the failed command, which may be AUTH with its password.
       paths: [...REDACTED, ...REDACTED.map((name) => `*.${name}`), "err.command.args"],
       censor: "[redacted]",
     },

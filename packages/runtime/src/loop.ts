@@ -1,17 +1,10 @@
-/** Something that is done again and again until it is stopped. */
 export type Loop = {
   /** Resolves at once. */
   start(): Promise<void>;
-  /** Ends the pause, or waits for the turn under way. No turn begins afterwards. */
   stop(): Promise<void>;
 };
 
-/**
- * Calls `turn` with a pause after each call. A rejected `turn` is a bug: it ends the loop as an unhandled
- * rejection.
- * @param deps.pauseMs a function is asked before each pause
- * @param deps.pauseFirst true: the first turn comes after a pause too
- */
+/** A rejected `turn` is a bug and ends the loop as an unhandled rejection. */
 export const createLoop = (deps: {
   readonly turn: () => Promise<unknown>;
   readonly pauseMs: number | (() => number);

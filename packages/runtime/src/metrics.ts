@@ -2,32 +2,26 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "@pro
 
 export type { Counter, Gauge, Histogram };
 
-/** The metrics of one process. A name may be registered once. */
+/** A name may be registered once. */
 export type Metrics = {
   counter<L extends string = never>(name: string, help: string, labels?: readonly L[]): Counter<L>;
-  /** `collect`, when given, runs before each scrape and sets the gauge. */
   gauge<L extends string = never>(
     name: string,
     help: string,
     labels?: readonly L[],
     collect?: (gauge: Gauge<L>) => void | Promise<void>,
   ): Gauge<L>;
-  /** `buckets` are upper bounds in the unit of the name. */
   histogram<L extends string = never>(
     name: string,
     help: string,
     labels: readonly L[],
     buckets: readonly number[],
   ): Histogram<L>;
-  /** All metrics in the Prometheus text format. */
   text(): Promise<string>;
   readonly contentType: string;
 };
 
-/**
- * Creates the metrics of a service, each with the label `service`; `withProcess`: also memory, processor time and event
- * loop of this process, whose timers run until it ends.
- */
+/** `withProcess` starts timers, which run until the process ends. */
 export const createMetrics = (deps: { service: string; withProcess?: boolean }): Metrics => {
   const registry = new Registry();
   registry.setDefaultLabels({ service: deps.service });

@@ -2,20 +2,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isRetryable } from "./errors.ts";
 
 export type RetryOptions = {
-  /** Ends the pause; the signal's reason is thrown. */
   signal?: AbortSignal | undefined;
-  /** Called before each pause. `attempt` counts from 1. */
+  /** Before each pause; `attempt` counts from 1. */
   onRetry?: (error: unknown, attempt: number, delayMs: number) => void;
   initialMs?: number;
   maxMs?: number;
   /** Random share of the pause, 0 to 1. */
   jitter?: number;
-  /** No attempt begins after this many milliseconds. Absent: no deadline. */
+  /** No attempt begins later. */
   deadlineMs?: number;
   retryable?: (error: unknown) => boolean;
 };
 
-/** The pause after attempt `attempt`: doubles from `initialMs` to `maxMs`, less a random share. */
 export const backoffMs = (
   attempt: number,
   options: { initialMs: number; maxMs: number; jitter: number },
@@ -25,12 +23,7 @@ export const backoffMs = (
   return Math.round(full * (1 - options.jitter * random()));
 };
 
-/**
- * Calls the operation until it succeeds.
- * @throws its last error when that is not retryable (default: `isRetryable`) or the deadline would pass
- * during the pause
- * @throws the signal's reason when aborted
- */
+/** Throws the signal's reason, or the last error when it is final or the pause would pass the deadline. */
 export const retry = async <T>(
   operation: (attempt: number) => Promise<T>,
   options: RetryOptions = {},

@@ -7,7 +7,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
 });
 
-/** A process that prints what its parts do. `body` may use `part(name, start, stop)`, `hang` and `run`. */
+/** `body` may use `part(name, start, stop)`, `hang` and `run`. */
 const startProcess = (body: string) => {
   const source = `
     import { createLogger, run as runParts } from ${JSON.stringify(new URL("./index.ts", import.meta.url).href)};

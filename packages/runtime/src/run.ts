@@ -1,17 +1,14 @@
 import type { Logger } from "./logger.ts";
 
-/**
- * Something with a lifetime. `stop` is called at most once, perhaps after `start` failed or while it still
- * waits.
- */
+/** `stop` is called at most once, perhaps after `start` failed or while it waits. */
 export type Part = { name: string; start(): Promise<unknown>; stop(): Promise<unknown> };
 
 export type Running = {
-  /** For a bug or a permanent failure: logs it, stops every part and exits with 1. */
+  /** For a bug or a permanent failure. */
   fatal(error: unknown): void;
 };
 
-/** Logs Node's warnings as JSON, only their words: a warning may hold a client with its password. */
+/** Only the words: a warning may hold a client with its password. */
 const logWarnings = (log: Logger): void => {
   process.removeAllListeners("warning");
   process.on("warning", ({ name, message, stack }) => {
@@ -19,10 +16,7 @@ const logWarnings = (log: Logger): void => {
   });
 };
 
-/**
- * Starts the parts in order; on SIGTERM or SIGINT stops them in reverse within `deadlineMs` and exits with 0.
- * Exits with 1 when a start or stop fails, after `fatal`, at the deadline, and on a second signal.
- */
+/** Exits with 1 after any failure, at the deadline, and on a second signal. */
 export const run = (deps: { log: Logger; parts: readonly Part[]; deadlineMs: number }): Running => {
   const { log, parts, deadlineMs } = deps;
   const started: Part[] = [];

@@ -1,4 +1,4 @@
-/** Why a TLS connection fails. None of these is temporary. */
+/** None of these is temporary. */
 export type TlsTrouble =
   | "unknown_authority"
   | "other_name"
@@ -7,7 +7,6 @@ export type TlsTrouble =
   | "client_certificate"
   | "bad_certificate";
 
-/** Error codes of Node and of OpenSSL's verification. */
 const TROUBLES: readonly (readonly [RegExp, TlsTrouble])[] = [
   [/^ERR_TLS_CERT_ALTNAME_|^HOSTNAME_MISMATCH$/, "other_name"],
   [/^CERT_HAS_EXPIRED$|^CERT_NOT_YET_VALID$/, "out_of_date"],
@@ -20,6 +19,5 @@ const TROUBLES: readonly (readonly [RegExp, TlsTrouble])[] = [
   [/^CERT_|^INVALID_CA$|^ERR_TLS_CERT_/, "bad_certificate"],
 ];
 
-/** The TLS trouble behind the code of a socket error. undefined: the code is not about TLS. */
 export const tlsTroubleOf = (code: unknown): TlsTrouble | undefined =>
   typeof code === "string" ? TROUBLES.find(([shape]) => shape.test(code))?.[1] : undefined;

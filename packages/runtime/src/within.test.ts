@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { unlessAborted, within } from "./within.ts";
 
-/** Fake timers run an immediate one millisecond after the timer that set it. */
+/** Fake timers run an immediate 1 ms after its timer. */
 const PAST = 1_001;
 
 const never = (): Promise<never> => Promise.withResolvers<never>().promise;

@@ -1,7 +1,4 @@
-/**
- * Waits for `work` for at most `ms` milliseconds, then gives what `late` returns or throws. The work itself
- * goes on; its result is dropped, a later rejection too.
- */
+/** `work` goes on; its late result is dropped. */
 export const within = async <T, Late = never>(
   work: Promise<T>,
   ms: number,
@@ -16,7 +13,7 @@ export const within = async <T, Late = never>(
     }
   };
   let turn: NodeJS.Immediate | undefined;
-  // After a stall of this process the answer may have arrived already: it is read before the immediate runs.
+  // After a stall an answer may have arrived: it is read before the immediate runs.
   const timer = setTimeout(() => {
     turn = setImmediate(end);
   }, ms);
@@ -28,7 +25,6 @@ export const within = async <T, Late = never>(
   }
 };
 
-/** Waits for `work` until the signal aborts. The work itself goes on. @throws the reason of the signal */
 export const unlessAborted = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T> => {
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => reject(signal.reason);

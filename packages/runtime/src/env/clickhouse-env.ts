@@ -4,15 +4,14 @@ import { type Environment, parseEnv } from "./env.ts";
 import { ConfigError } from "../errors.ts";
 import { readCertificates } from "./pem-file.ts";
 
-/** Address and user of ClickHouse. */
 export type ClickhouseServer = {
-  /** `http://user:password@host:port/database`, or `https:` */
+  /** `http(s)://user:password@host:port/database` */
   readonly url: string;
-  /** PEM certificates of the authorities to trust. Absent: those that Node trusts. */
+  /** Absent: the authorities that Node trusts. */
   readonly ca?: string;
 };
 
-/** true for invalid addresses too: they have a message of their own. */
+/** true for invalid addresses too, which have their own message. */
 const isUnescapable = (text: string): boolean => {
   const { username = "", password = "", pathname = "" } = URL.parse(text) ?? {};
   try {
@@ -37,7 +36,6 @@ const schema = z.object({
   CLICKHOUSE_CA_FILE: z.string().optional(),
 });
 
-/** Reads the variables of ClickHouse, and the file that one of them names. @throws ConfigError */
 export const readClickhouseServer = (env: Environment): ClickhouseServer => {
   const values = parseEnv(schema, env);
   if (values.CLICKHOUSE_CA_FILE !== undefined && values.CLICKHOUSE_URL.startsWith("http:")) {
@@ -53,11 +51,10 @@ export const readClickhouseServer = (env: Environment): ClickhouseServer => {
   return { url, ...ca(url, values.CLICKHOUSE_CA_FILE) };
 };
 
-/** How the tables are distributed over servers. */
 export type ClickhouseCluster = {
   /** null: a single server, or one that replicates by itself. */
   readonly cluster: string | null;
-  /** An address for each shard of a cluster without Keeper. */
+  /** One for each shard of a cluster without Keeper. */
   readonly shards?: readonly string[];
 };
 
@@ -82,7 +79,6 @@ const clusterSchema = z.object({
     .optional(),
 });
 
-/** Reads the variables of a ClickHouse cluster. @throws ConfigError */
 export const readClickhouseCluster = (env: Environment): ClickhouseCluster => {
   const { CLUSTER: cluster, CLICKHOUSE_SHARD_URLS: shards } = parseEnv(clusterSchema, env);
   if (shards === undefined) return { cluster: cluster ?? null };
@@ -94,14 +90,8 @@ export const readClickhouseCluster = (env: Environment): ClickhouseCluster => {
   return { cluster, shards };
 };
 
-/** Users other than that of `CLICKHOUSE_URL`, by the name in their variables. */
 export type ClickhouseUser = "WRITER" | "READER" | "LOOKUP" | "INTAKE" | "JOBS" | "ANALYST";
 
-/**
- * Reads the address of another user: `CLICKHOUSE_<user>_URL`, or `CLICKHOUSE_URL` with
- * `CLICKHOUSE_<user>_USER`. null: neither variable is set.
- * @throws ConfigError
- */
 export const readClickhouseUser = (env: Environment, user: ClickhouseUser): ClickhouseServer | null => {
   const names = {
     address: `CLICKHOUSE_${user}_URL`,
@@ -128,7 +118,6 @@ export const readClickhouseUser = (env: Environment, user: ClickhouseUser): Clic
   return { url, ...ca(url, values["CLICKHOUSE_CA_FILE"]) };
 };
 
-/** Reads the address of a user that a process needs beside that of `CLICKHOUSE_URL`. @throws ConfigError */
 export const requireClickhouseUser = (env: Environment, user: ClickhouseUser): ClickhouseServer => {
   const server = readClickhouseUser(env, user);
   if (server !== null) return server;

@@ -1,8 +1,5 @@
 import { ConfigError } from "../errors.ts";
 
-/**
- * Calls `read`. On a ConfigError it prints the wrong variables on stderr, without a stack, and exits with 1.
- */
 export const configOrExit = <Config>(read: () => Config): Config => {
   try {
     return read();

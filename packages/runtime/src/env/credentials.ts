@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { ConfigError } from "../errors.ts";
 
-/**
- * A user or password in a variable of its own. Line breaks are refused: files and `echo` add one unnoticed.
- */
+/** Files and `echo` add line breaks unnoticed. */
 export const credential = z
   .string()
   .regex(/^[^\p{Cc}]*$/u, "must not hold a line break or another control character");
@@ -12,7 +10,6 @@ export type Credentials = { readonly username?: string | undefined; readonly pas
 
 const ADDRESS = /^([a-z+]+:\/\/)(?:([^/?#]*)@)?(.*)$/is;
 
-/** The scheme of an address, its user and password (still escaped), and the rest. */
 const cut = (address: string) => {
   const [, scheme = "", userInfo = "", rest = address] = ADDRESS.exec(address) ?? [];
   const at = userInfo.indexOf(":");
@@ -24,16 +21,12 @@ const cut = (address: string) => {
   };
 };
 
-/** The address without user and password. */
 export const withoutCredentials = (address: string): string => {
   const { scheme, rest } = cut(address);
   return scheme + rest;
 };
 
-/**
- * The address with user and password inserted. `names`: the variables that they came from.
- * @throws ConfigError when the address already has a user or password that is given beside it
- */
+/** Throws a ConfigError when the address already holds a given part. */
 export const withCredentials = (
   address: string,
   given: Credentials,

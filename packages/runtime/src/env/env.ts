@@ -1,13 +1,9 @@
 import type { z } from "zod";
 import { ConfigError } from "../errors.ts";
 
-/** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * Reads the variables that the schema names and returns its output. An empty variable counts as absent.
- * @throws ConfigError with every wrong variable by name; values never appear in it, they may be secrets.
- */
+/** Empty variables count as absent; errors never show values, which may be secrets. */
 export const parseEnv = <S extends z.ZodObject>(schema: S, env: Environment): z.output<S> => {
   const given: Record<string, string> = {};
   for (const name of Object.keys(schema.shape)) {

@@ -4,10 +4,9 @@ import { ConfigError } from "../errors.ts";
 import { type KafkaLogin, LOGIN_VARIABLES, loginOf, loginProblems } from "./kafka-login-env.ts";
 import { isPair, readCertificates, readPrivateKey } from "./pem-file.ts";
 
-/** Addresses and credentials of the brokers. `ssl` holds the texts of PEM files, not their paths. */
 export type KafkaServers = {
   readonly brokers: readonly string[];
-  /** Absent: no TLS. Without `ca` the authorities that Node trusts are trusted. */
+  /** PEM texts; absent: no TLS; without `ca`: the authorities that Node trusts. */
   readonly ssl?: {
     readonly ca?: string;
     readonly cert?: string;
@@ -71,7 +70,6 @@ const readSsl = (values: Values): NonNullable<KafkaServers["ssl"]> => {
   };
 };
 
-/** Reads the variables of the brokers, and the files that they name. @throws ConfigError */
 export const readKafkaServers = (env: Environment): KafkaServers => {
   const values = parseEnv(schema, env);
   const problems = problemsOf(values);

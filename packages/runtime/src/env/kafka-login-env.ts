@@ -5,19 +5,16 @@ const PASSWORD_MECHANISMS = ["plain", "scram-sha-256", "scram-sha-512"] as const
 const MECHANISMS = [...PASSWORD_MECHANISMS, "oauthbearer", "aws-msk-iam"] as const;
 type PasswordMechanism = (typeof PASSWORD_MECHANISMS)[number];
 
-/** A token endpoint for the OAuth 2 grant "client credentials". */
 export type TokenEndpoint = {
   readonly url: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Where the request names the client: in the header `Authorization`, or among its fields. */
+  /** In the header `Authorization`, or among the request's fields. */
   readonly clientAuth: "basic" | "post";
   readonly scope?: string;
-  /** Further fields of the request, such as `audience`. */
   readonly parameters: Readonly<Record<string, string>>;
 };
 
-/** How a process logs in to Kafka. `extensions`: what the broker gets beside the token. */
 export type KafkaLogin =
   | { readonly mechanism: PasswordMechanism; readonly username: string; readonly password: string }
   | {
@@ -35,7 +32,6 @@ const isTokenUrl = (text: string): boolean => {
   return /^https?:$/.test(protocol) && username === "" && password === "" && hash === "";
 };
 
-/** `name=value&name=value`, percent-encoded as in the query of an address, to its fields. */
 const fields = z.string().transform((text, context): Record<string, string> => {
   const pairs = [...new URLSearchParams(text)];
   const found = Object.fromEntries(pairs);
@@ -45,14 +41,12 @@ const fields = z.string().transform((text, context): Record<string, string> => {
   return z.NEVER;
 });
 
-/** Fields of the request that have variables of their own. */
 const OWN_FIELDS = ["grant_type", "client_id", "client_secret", "scope"];
 
 // What RFC 7628 and Kafka's brokers accept.
 const isExtension = ([name, value]: [string, string]): boolean =>
   /^[A-Za-z]+$/.test(name) && name.toLowerCase() !== "auth" && /^[\x20-\x7e]+$/.test(value);
 
-/** The variables of the login, for a schema of zod. */
 export const LOGIN_VARIABLES = {
   KAFKA_SASL_MECHANISM: z.enum(MECHANISMS, `must be one of ${MECHANISMS.join(", ")}`).optional(),
   KAFKA_SASL_USERNAME: credential.optional(),
@@ -99,13 +93,11 @@ const NEEDS: Readonly<Record<"password" | "oauthbearer" | "aws-msk-iam", readonl
 const isPassword = (mechanism: string): mechanism is PasswordMechanism =>
   PASSWORD_MECHANISMS.some((one) => one === mechanism);
 
-/** The mechanism that a variable belongs to, as an error says it. */
 const mechanismOf = (name: Name): string => {
   if (name.startsWith("KAFKA_OAUTH_")) return "oauthbearer";
   return name === "KAFKA_AWS_REGION" ? "aws-msk-iam" : PASSWORD_MECHANISMS.join(", ");
 };
 
-/** A line for each variable of the login that is missing or does not fit the mechanism. */
 export const loginProblems = (values: Values): string[] => {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_OAUTH_TOKEN_URL: url } = values;
   const given = (Object.keys(LOGIN_VARIABLES) as Name[]).filter(
@@ -141,7 +133,7 @@ export const loginProblems = (values: Values): string[] => {
   ];
 };
 
-/** The login of values without `loginProblems`; undefined: there is none. */
+/** For values without `loginProblems`. */
 export const loginOf = (values: Values): KafkaLogin | undefined => {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_OAUTH_SCOPE: scope } = values;
   if (mechanism === undefined) return undefined;

@@ -4,7 +4,7 @@ import { ConfigError } from "../errors.ts";
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-// Without the value in the error: it may be the secret itself, given instead of a path.
+// Without the value: it may be the secret itself, given instead of a path.
 const readText = (variable: string, path: string): string => {
   try {
     return readFileSync(path, "utf8");
@@ -24,7 +24,6 @@ const isCertificate = (pem: string): boolean => {
   }
 };
 
-/** Reads a file with one or more certificates. @throws ConfigError that names the variable */
 export const readCertificates = (variable: string, path: string): string => {
   const text = readText(variable, path);
   const found = text.match(CERTIFICATE) ?? [];
@@ -39,7 +38,6 @@ export const readCertificates = (variable: string, path: string): string => {
   return text;
 };
 
-/** Reads a file with a private key without a passphrase. @throws ConfigError that names the variable */
 export const readPrivateKey = (variable: string, path: string): string => {
   const text = readText(variable, path);
   try {
@@ -50,6 +48,6 @@ export const readPrivateKey = (variable: string, path: string): string => {
   return text;
 };
 
-/** true: the key belongs to the first certificate. */
+/** Only the first certificate counts. */
 export const isPair = (certificates: string, key: string): boolean =>
   new X509Certificate(certificates).checkPrivateKey(createPrivateKey(key));

@@ -2,7 +2,6 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Paths of a certificate, of its key, of another key, of a text that is neither, and of nothing. */
 export const makePemFiles = (folder: string) => {
   const path = (name: string): string => join(folder, name);
   const key = ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out"];

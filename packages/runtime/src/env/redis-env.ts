@@ -4,23 +4,21 @@ import { type Environment, parseEnv } from "./env.ts";
 import { ConfigError } from "../errors.ts";
 import { readCertificates } from "./pem-file.ts";
 
-/** Address and credentials of Redis. */
 export type RedisServer = {
   /**
-   * `redis://user:password@host:port/database`, or with the addresses of sentinels
-   * `redis+sentinel://user:password@host:port,host:port/name/database`; `rediss` instead of `redis` for TLS.
+   * `redis[s]://user:password@host:port/database`, or
+   * `redis[s]+sentinel://user:password@host:port,host:port/name/database`.
    */
   readonly url: string;
-  /** PEM certificates of the authorities to trust. Absent: those that Node trusts. */
+  /** Absent: the authorities that Node trusts. */
   readonly ca?: string;
   readonly sentinelPassword?: string;
 };
 
-/** The parts of a Redis address. */
 export type RedisAddress = {
   readonly tls: boolean;
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
-  /** The name of the server among the sentinels. null: no sentinels. */
+  /** The server's name among the sentinels; null: no sentinels. */
   readonly name: string | null;
   readonly username: string;
   readonly password: string;
@@ -39,7 +37,6 @@ const decoded = (text: string | undefined): string | undefined => {
   }
 };
 
-/** Parses an address of Redis. undefined: invalid. */
 export const parseRedisUrl = (url: string): RedisAddress | undefined => {
   const parts = ADDRESS.exec(url);
   if (parts === null) return undefined;
@@ -75,7 +72,6 @@ const schema = z.object({
   REDIS_CA_FILE: z.string().optional(),
 });
 
-/** Reads the variables of Redis, and the file that one of them names. @throws ConfigError */
 export const readRedisServer = (env: Environment): RedisServer => {
   const values = parseEnv(schema, env);
   const address = parseRedisUrl(values.REDIS_URL);

@@ -2,13 +2,11 @@ import { z } from "zod";
 import { ConfigError } from "../errors.ts";
 import { type Environment, parseEnv } from "./env.ts";
 
-/** Reads one setting, or several that belong together. @throws ConfigError */
+/** Throws ConfigError. */
 export type SettingReader<T = unknown> = (env: Environment) => T;
 
-/** The readers of a process, each under the name of what it reads. */
 export type SettingReaders = { readonly [name: string]: SettingReader | SettingReaders };
 
-/** What these readers read, in the same shape. */
 export type Settings<Readers extends SettingReaders> = {
   readonly [Name in keyof Readers]: Readers[Name] extends SettingReader<infer T>
     ? T
@@ -17,26 +15,22 @@ export type Settings<Readers extends SettingReaders> = {
       : never;
 };
 
-/** Reads one variable by its schema. An empty variable counts as absent. */
 export const variable =
   <S extends z.ZodType>(name: string, schema: S): SettingReader<z.output<S>> =>
   (env) =>
     parseEnv(z.object({ [name]: schema }), env)[name] as z.output<S>;
 
-/** A whole number of at least `min`. */
 export const count = (fallback: number, min = 1, max = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number().int().min(min).max(max).default(fallback);
 
-/** A TCP port; 0 takes a free one. */
 export const port = (fallback: number) => count(fallback, 0, 65_535);
 
-/** Key material of at least 32 characters. */
 export const secret = z.string().min(32, "must have at least 32 characters");
 
 const isReader = (value: SettingReader | SettingReaders): value is SettingReader =>
   typeof value === "function";
 
-/** Calls all readers. @throws ConfigError with the problems of all of them, each once */
+/** Throws one ConfigError with the problems of all readers. */
 export const readSettings = <Readers extends SettingReaders>(
   readers: Readers,
   env: Environment,

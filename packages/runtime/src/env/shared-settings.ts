@@ -8,14 +8,13 @@ import { count, port, readSettings, secret, variable } from "./settings.ts";
 import type { Environment } from "./env.ts";
 import { readTraceSettings } from "./trace-env.ts";
 
-// Kafka allows 249 characters; 12 are for the suffix of the dead-letter topic.
+// Kafka allows 249 characters; the dead-letter topic's suffix takes 12.
 const topicName = z
   .string()
   .regex(/^[\w.-]{1,237}$/, "must be a topic name of up to 237 letters, digits, '.', '_' and '-'");
 
 const topicVariable = (list: string): string => `TOPIC_${list.toUpperCase()}`;
 
-/** Reads the topic of each list. @throws ConfigError when two are the same */
 const eventTopicsOf =
   <List extends string>(lists: readonly List[]) =>
   (env: Environment): Readonly<Record<List, string>> => {
@@ -33,19 +32,15 @@ const eventTopicsOf =
     throw new ConfigError(repeated.map((list) => `${topicVariable(list)}: must be a topic of its own`));
   };
 
-/** Settings that more than one process reads. Every variable has its name, rule and default here only. */
 export const shared = {
-  /** The consumer group of ingest. */
   groupId: variable("KAFKA_GROUP_ID", z.string().min(1).default("conversation-export-ingest")),
   eventTopicsOf,
-  /** Topic of the commands that export-api sends to the platform. */
   smsTopic: variable("TOPIC_SMS_TRIGGERS", topicName.default("sms-triggers")),
-  /** How far the `time` of an event may lie after its arrival on the bus. */
+  /** How far an event's `time` may lie after its arrival on the bus. */
   maxTimeAheadMs: variable(
     "MAX_TIME_AHEAD_SECONDS",
     count(300, 0).transform((seconds) => seconds * 1000),
   ),
-  /** Whether ingest keeps events as they came. */
   landing: variable(
     "LANDING",
     z
@@ -53,17 +48,15 @@ export const shared = {
       .default("on")
       .transform((value) => value === "on"),
   ),
-  /** For how many days rows of the landing table are kept. */
   landingDays: variable("LANDING_DAYS", count(14, 1, 3_650)),
-  /** Key of the hashes of erased persons. */
+  /** Keys the hashes of erased persons. */
   suppressionSecret: variable("SUPPRESSION_SECRET", secret),
-  /** Suppressions in the memory of a process, about 16 bytes each; clients with more are looked up. */
+  /** About 16 bytes each; clients with more are looked up. */
   maxSuppressions: variable("SUPPRESSIONS_IN_MEMORY", count(5_000_000, 0, 100_000_000)),
   /** Signs cursors and makes the ids of erasure requests. */
   cursorSecret: variable("CURSOR_SECRET", secret),
-  /** What it was before a change, or will be after it: accepted, and used for nothing new. */
+  /** The secret before or after a change: accepted, used for nothing new. */
   previousCursorSecret: variable("CURSOR_SECRET_PREVIOUS", secret.optional()),
-  /** A request for erasure that is open for longer is overdue. */
   erasureDeadlineMs: variable(
     "ERASURE_DEADLINE_HOURS",
     count(72).transform((hours) => hours * 3_600_000),
@@ -71,19 +64,16 @@ export const shared = {
   uploadWindowSeconds: variable("UPLOAD_WINDOW_SECONDS", count(3_600, 1, 86_400)),
 };
 
-/** The servers that every service needs. */
 export const serverSettings = {
   kafka: readKafkaServers,
   clickhouse: readClickhouseServer,
   redis: readRedisServer,
 };
 
-/** How a service listens, logs, traces and stops. `service` names it in traces unless a variable does. */
 export const processSettings = (service: string) => ({
   host: variable("HOST", z.string().default("0.0.0.0")),
   metricsPort: variable("METRICS_PORT", port(9090)),
   shutdownDeadlineMs: variable("SHUTDOWN_DEADLINE_MS", count(30_000, 1_000)),
   logLevel: variable("LOG_LEVEL", z.enum(LOG_LEVELS).default("info")),
-  /** null: no traces. */
   traces: (env: Environment) => readTraceSettings(env, service),
 });

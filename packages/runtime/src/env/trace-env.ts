@@ -2,15 +2,12 @@ import { validateHeaderValue } from "node:http";
 import { z } from "zod";
 import { type Environment, parseEnv } from "./env.ts";
 
-/** The receiver of spans, and which spans are recorded. */
 export type TraceSettings = {
-  /** The full address, with the path for spans. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Share of the traces that is recorded without being sampled by another process, 0 to 1. */
+  /** Share, 0 to 1, of the traces that no other process sampled. */
   readonly ratio: number;
   readonly serviceName: string;
-  /** Further attributes of the process, such as its pod. */
   readonly attributes: Readonly<Record<string, string>>;
 };
 
@@ -72,7 +69,6 @@ const schema = z.object({
   OTEL_RESOURCE_ATTRIBUTES: pairs.optional(),
 });
 
-/** Reads the variables of traces. null: no receiver is set. @throws ConfigError */
 export const readTraceSettings = (env: Environment, serviceName: string): TraceSettings | null => {
   const values = parseEnv(schema, env);
   const { OTEL_EXPORTER_OTLP_ENDPOINT: url } = values;

@@ -5,10 +5,7 @@ import { startTracing } from "./tracing.ts";
 
 export type RecordedSpan = ReadableSpan;
 
-/**
- * For tests: collects the spans of this process in the order of their ends, with up to a second of delay.
- * Sampled remote parents are followed; of the other traces `ratio` are recorded. Call it once in a process.
- */
+/** For tests, once in a process; spans arrive up to a second late. */
 export const recordSpans = async (
   ratio: number,
 ): Promise<{ readonly spans: RecordedSpan[]; stop(): Promise<unknown> }> => {

@@ -25,7 +25,6 @@ export type SpanOptions = {
 const NAME = "conversation-export";
 const PARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
 
-/** false: this process records no spans, so nothing need be prepared for them. */
 export const isTracing = (): boolean => {
   const provider = trace.getTracerProvider();
   return provider instanceof ProxyTracerProvider && provider.getDelegateTracer(NAME) !== undefined;
@@ -44,23 +43,19 @@ const start = (name: string, parent: typeof ROOT_CONTEXT, options: SpanOptions):
   );
 };
 
-/**
- * Begins a span: a child of `parent`, or a trace of its own, which may not be sampled. The caller ends it.
- */
+/** The caller ends it. */
 export const startSpan = (name: string, parent: SpanContext | null, options: SpanOptions = {}): Span =>
   start(name, parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent), options);
 
-/** The recorded span that this call is part of. */
 export const activeSpan = (): Span | undefined => {
   const span = trace.getActiveSpan();
   return span?.isRecording() === true ? span : undefined;
 };
 
-/** Runs `work`, and all that it calls and awaits, as part of a span. */
 export const withinSpan = <T>(span: Span | undefined, work: () => T): T =>
   span === undefined ? work() : context.with(trace.setSpan(ROOT_CONTEXT, span), work);
 
-/** Only the type of an error: its message may quote content that must not leave the process. */
+/** Only the type: a message may quote content. */
 const typeOf = (error: unknown): string => {
   for (const name of ["causeName", "code"]) {
     const value: unknown = typeof error === "object" && error !== null ? Reflect.get(error, name) : undefined;
@@ -74,7 +69,6 @@ export const failSpan = (span: Span, error: unknown): void => {
   span.setAttribute("error.type", type).setStatus({ code: SpanStatusCode.ERROR, message: type });
 };
 
-/** Runs `work` as part of a span, which ends with the work. */
 export const runInSpan = async <T>(span: Span, work: () => T | Promise<T>): Promise<T> => {
   try {
     return await withinSpan(span, work);
@@ -86,13 +80,12 @@ export const runInSpan = async <T>(span: Span, work: () => T | Promise<T>): Prom
   }
 };
 
-/** Runs `work` in a child of the recorded span of this call. Without such a span it only runs `work`. */
 export const inSpan = <T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> => {
   const parent = activeSpan();
   return parent === undefined ? work() : runInSpan(startSpan(name, parent.spanContext(), options), work);
 };
 
-/** Parses the headers `traceparent` and `tracestate` (W3C Trace Context). undefined: not valid. */
+/** W3C Trace Context. */
 export const readTraceParent = (text: string, state?: string): SpanContext | undefined => {
   const [, version, traceId = "", spanId = "", flags = "", more] = PARENT.exec(text) ?? [];
   if (version === undefined || (version === "00" && more !== undefined)) return undefined;
@@ -108,7 +101,6 @@ export const readTraceParent = (text: string, state?: string): SpanContext | und
 
 export const isSampled = ({ traceFlags }: SpanContext): boolean => (traceFlags & TraceFlags.SAMPLED) !== 0;
 
-/** The headers that carry a span to another process. None for null, no span. */
 export const traceHeaders = (span: Span | null = activeSpan() ?? null): Record<string, string> => {
   if (span === null) return {};
   const { traceId, spanId, traceFlags, traceState } = span.spanContext();

@@ -11,26 +11,23 @@ import {
 import type { TraceSettings } from "../env/trace-env.ts";
 import { createTraceSampler, type ForeignTraces } from "./trace-sampler.ts";
 
-/** Called with the number of spans that were sent or lost. `error`: why the receiver did not take them. */
 export type SpanFate = (count: number, fate: "exported" | "failed" | "dropped", error?: Error) => void;
 
 export type TraceExport = {
-  /** Stops recording and sends the spans that wait. Rejects when the receiver does not take them. */
+  /** Rejects when the receiver does not take the last spans. */
   shutdown(): Promise<void>;
 };
 
-/** Spans beyond this number that wait to be sent are dropped. */
 export const MAX_WAITING = 4_096;
 const MAX_SENT = 512;
 const SEND_EVERY_MS = 1_000;
 const SEND_WITHIN_MS = 10_000;
 
-/** Records spans and sends the sampled ones in the background. Only one can run in a process. */
+/** Only one can run in a process. */
 export const startTraceExport = (deps: {
   readonly settings: TraceSettings;
   readonly foreign: ForeignTraces;
   readonly onFate: SpanFate;
-  /** For tests. Default: OTLP over HTTP. */
   readonly exporter?: SpanExporter | undefined;
 }): TraceExport => {
   const { settings, foreign, onFate } = deps;

@@ -2,13 +2,12 @@ import { type Context, trace } from "@opentelemetry/api";
 import { type Sampler, SamplingDecision, type SamplingResult } from "@opentelemetry/sdk-trace";
 import { isSampled } from "./spans.ts";
 
-/** How many of the sampled traces that other processes began are recorded. */
+/** Of the sampled traces that other processes began. */
 export type ForeignTraces = "all" | { readonly perSecond: number };
 
 const YES: SamplingResult = { decision: SamplingDecision.RECORD_AND_SAMPLED };
 const NO: SamplingResult = { decision: SamplingDecision.NOT_RECORD };
 
-/** A token bucket: gains `perSecond` tokens a second and holds at most as many. */
 const createBudget = ({ perSecond }: { readonly perSecond: number }, now: () => number): (() => boolean) => {
   let left = perSecond;
   let last = now();
@@ -22,13 +21,7 @@ const createBudget = ({ perSecond }: { readonly perSecond: number }, now: () => 
   };
 };
 
-/**
- * A local parent decides for its children, a sampled remote parent as far as `foreign` allows; others by
- * chance, since callers may choose trace ids.
- * @param deps.ratio share of the traces sampled by chance, 0 to 1
- * @param deps.now milliseconds of a monotonic clock
- * @param deps.random at least 0, less than 1
- */
+/** Without a local or an admitted parent by chance, since callers may choose trace ids. */
 export const createTraceSampler = (deps: {
   readonly ratio: number;
   readonly foreign: ForeignTraces;

@@ -24,7 +24,7 @@ const SETTINGS = { url: "http://127.0.0.1:9", headers: {}, ratio: 1, serviceName
 const open: { stop(): Promise<unknown> }[] = [];
 afterEach(async () => {
   for (const one of open.splice(0)) await one.stop();
-  // The interface of OpenTelemetry keeps one provider for the process.
+  // OpenTelemetry keeps one provider for the process.
   const { context, trace } = await import("@opentelemetry/api");
   context.disable();
   trace.disable();

@@ -8,13 +8,7 @@ import { within } from "../within.ts";
 
 const SAY_EVERY_MS = 600_000;
 
-/**
- * Begins to record spans; returns the part that sends the rest, which must start first. Without settings
- * nothing is loaded. One for each process.
- * @param deps.foreign which of the traces that other processes began are recorded
- * @param deps.stopWithinMs how long `stop` waits for the receiver
- * @param deps.exporter for tests; default: the receiver in the settings
- */
+/** Once for each process; the returned part must start first. */
 export const startTracing = async (deps: {
   readonly settings: TraceSettings | null;
   readonly foreign: ForeignTraces;
@@ -39,7 +33,7 @@ export const startTracing = async (deps: {
     saidAt = at;
     log.warn({ error: error === undefined ? "unknown" : String(error) }, "sending spans failed");
   };
-  // Imported only when needed: without traces a process does not load OpenTelemetry's SDK.
+  // Without traces a process does not load OpenTelemetry's SDK.
   const { startTraceExport } = await import("./trace-export.ts");
   const sending = startTraceExport({
     settings,
@@ -56,7 +50,6 @@ export const startTracing = async (deps: {
       log.info({ ratio: settings.ratio }, "spans are sent");
     },
     stop: async () => {
-      // Spans that the receiver does not take in time are lost.
       const sent = sending.shutdown().catch(() => undefined);
       await within(sent, stopWithinMs, () => undefined);
     },
