@@ -1,7 +1,7 @@
 import { ServiceError } from "@conversation-export/runtime";
 import type { z } from "zod";
 
-/** @throws ServiceError `code` that names the wrong fields, never their values */
+/** Throws ServiceError `code` with the fields' names, never their values. */
 export const check = <T>(code: string, schema: z.ZodType<T>, value: unknown): T => {
   const parsed = schema.safeParse(value, { reportInput: false });
   if (parsed.success) return parsed.data;

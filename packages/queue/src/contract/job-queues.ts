@@ -4,27 +4,20 @@ import type { Redis as Client } from "ioredis";
 import { JOB_NAMES, type JobName, SPLIT_JOB_NAMES } from "./job.ts";
 import type { StoredData } from "./stored-data.ts";
 
-/** Prefix of every queue key in Redis. */
 export const KEY_PREFIX = "conversation-export";
 const DAY_SECONDS = 86_400;
 
-/**
- * Attempts and retention of every job but erasures: the last attempt comes about a day and a half after the
- * first.
- */
+/** The last attempt comes about a day and a half after the first. */
 const JOB_OPTIONS = {
   attempts: 18,
   backoff: { type: "exponential", delay: 1_000, jitter: 0.2 },
   removeOnComplete: { age: 30 * DAY_SECONDS, count: 2_000 },
   removeOnFail: { age: 90 * DAY_SECONDS, count: 5_000 },
-  // Failure reasons are written by this code; stacks may quote data.
+  // Stacks may quote data.
   stackTraceLimit: 0,
 } as const;
 
-/**
- * Erasures are owed to persons: they are retried for about two days, and their history is kept longer. Runs
- * of the schedule share the queue, so the counts leave room for them beside the requests.
- */
+/** Owed to persons: two days of retries, and room for scheduled runs. */
 const ERASURE_OPTIONS = {
   ...JOB_OPTIONS,
   attempts: 15,
@@ -33,28 +26,21 @@ const ERASURE_OPTIONS = {
   removeOnFail: { age: 365 * DAY_SECONDS, count: 100_000 },
 } as const;
 
-/** Attempts and retention of the jobs in a queue. */
 export const jobOptionsOf = (queue: string) => (queue === "erasure" ? ERASURE_OPTIONS : JOB_OPTIONS);
 
 export type JobQueue = Queue<StoredData, unknown>;
 
-/** Keys of a queue itself, where a job of this id would stand. */
+/** A queue's own keys, where a job of this id would be stored. */
 const OF_QUEUES: ReadonlySet<string> = new Set(Object.keys(new QueueKeys(KEY_PREFIX).getKeys("any")));
-/** true: no job can have this id. */
 export const isReservedId = (id: string): boolean => OF_QUEUES.has(id);
 
-/** The queue of the parts of split jobs. */
 export const partQueueOf = (name: JobName): string => `${name}-part`;
-/** The queues of a kind of job: its own, and that of its parts where it has some. */
 export const queuesOf = (name: JobName): string[] =>
   SPLIT_JOB_NAMES.includes(name) ? [name, partQueueOf(name)] : [name];
 
-/** Opens queues on demand, on a connection that it does not close. */
+/** Does not close the connection. */
 export type JobQueues = {
-  /**
-   * @throws ServiceError `redis_unavailable` without a connection: a queue made then would hang or stay
-   *   broken
-   */
+  /** Throws `redis_unavailable` without a connection: a queue made then may hang or stay broken. */
   of(queue: string): JobQueue;
   close(): Promise<void>;
 };
@@ -76,7 +62,6 @@ export const createJobQueues = (client: Client): JobQueues => {
         skipVersionCheck: true,
         defaultJobOptions: jobOptionsOf(name),
       });
-      // The connection reports its own errors.
       queue.on("error", () => undefined);
       queue.waitUntilReady().catch(() => queues.delete(name));
       queues.set(name, queue);
@@ -90,9 +75,8 @@ export const createJobQueues = (client: Client): JobQueues => {
 
 export const isJobName = (name: string): name is JobName => (JOB_NAMES as readonly string[]).includes(name);
 
-/** Key in Redis that exists when the job is to stop. */
 export const cancelKeyOf = (name: JobName, id: string): string => `${KEY_PREFIX}:job-cancel:${name}:${id}`;
 
-/** Hash in Redis with the progress of each part of a split job, by the number of the part. */
+/** A hash: progress by the number of the part. */
 export const partProgressKeyOf = (name: JobName, id: string): string =>
   `${KEY_PREFIX}:job-parts:${name}:${id}`;

@@ -2,31 +2,26 @@ import { z } from "zod";
 import type { JobType } from "./job.ts";
 
 const dataSchema = z.object({
-  /**
-   * Start of the first hour; null: the last whole hour before `to`, and when `to` and `clientId` are null
-   * too, where the last such job ended.
-   */
+  /** null: the hour before `to`; without `to` and `clientId`, where the last such job ended. */
   from: z.iso.datetime().nullable().default(null),
-  /** End of the last hour, rounded up to a whole hour; null: the end of the last hour that is over. */
+  /** Rounded up to an hour; null: the last full hour's end. */
   to: z.iso.datetime().nullable().default(null),
-  /** null: all clients. */
+  /** null: all. */
   clientId: z.string().min(1).nullable().default(null),
 });
 
 const count = z.int().nonnegative();
 
-/** Numbers of messages whose client is known, by outcome. */
+/** Messages of known clients. */
 const fates = {
-  /** This export or a later one is readable. */
+  /** This export or a later one. */
   readable: count,
-  /** Neither readable nor explained by the outcomes below. */
   missing: count,
-  /** Found among the dead letters, although it would be accepted now. */
+  /** Would be accepted now. */
   deadLetters: count,
   suppressed: count,
-  /** About an erased person and readable. */
   erasedButReadable: count,
-  /** Older than its client wants to keep. */
+  /** Older than its client's retention. */
   expired: count,
 };
 
@@ -37,21 +32,20 @@ const resultSchema = z.object({
     z.object({
       hour: z.iso.datetime(),
       topic: z.string(),
-      /** Messages that Kafka no longer holds. */
       gone: count,
-      /** Messages without a value. */
+      /** Without a value. */
       ignored: count,
-      /** Messages that are refused, and so are dead letters. */
+      /** Rejected, so dead letters. */
       refused: count,
-      /** Partitions that were made again since the last comparison, and read from their start. */
+      /** Partitions made again, read from their start. */
       madeAnew: count,
       clients: z.array(z.object({ clientId: z.string(), ...fates })),
     }),
   ),
-  /** All, including those beyond the bound of `differences`. */
+  /** Also those that `differences` leaves out. */
   missing: count,
   erasedButReadable: count,
-  /** Places of the messages, without their content. */
+  /** Without the messages' content. */
   differences: z.array(
     z.object({
       fate: z.enum(["missing", "erased_but_readable"]),
@@ -60,7 +54,7 @@ const resultSchema = z.object({
       topic: z.string(),
       partition: count,
       offset: count,
-      /** That lacks the record, a part of it or its place in a list. */
+      /** Lacks the record, a part of it or its place in a list. */
       table: z.string().optional(),
     }),
   ),
@@ -69,10 +63,7 @@ const resultSchema = z.object({
 export type ReconcileData = z.output<typeof dataSchema>;
 export type ReconcileResult = z.output<typeof resultSchema>;
 
-/**
- * Compares what the bus carried with what is readable. A job that finds a difference fails, with the first of
- * it as its reason.
- */
+/** A job that finds a difference fails, with the first as its reason. */
 export const reconcileJob: JobType<ReconcileData, ReconcileResult> = {
   name: "reconcile",
   data: dataSchema,

@@ -2,7 +2,6 @@ import { z } from "zod";
 import type { JobType } from "./job.ts";
 
 const dataSchema = z.object({
-  /** null: every client that has a retention. */
   clientId: z.string().min(1).nullable().default(null),
   dryRun: z.boolean().default(false),
 });
@@ -11,14 +10,13 @@ const count = z.int().nonnegative();
 
 const resultSchema = z.object({
   dryRun: z.boolean(),
-  /** Rows older than `before` were deleted. */
   clients: z.array(z.object({ clientId: z.string(), days: z.int().positive(), before: z.iso.datetime() })),
-  /** Stored rows, superseded versions included, that were deleted or would be in a dry run. */
+  /** Superseded versions included. */
   tables: z.array(
     z.object({
       table: z.string(),
       rows: count,
-      /** Rows that were dropped with whole parts of the table. */
+      /** Dropped with whole parts of the table. */
       rowsDropped: count,
       byClient: z.array(z.object({ clientId: z.string(), rows: count })),
     }),
@@ -28,7 +26,6 @@ const resultSchema = z.object({
 export type RetentionData = z.output<typeof dataSchema>;
 export type RetentionResult = z.output<typeof resultSchema>;
 
-/** Deletes what is older than its client wants to keep. */
 export const retentionJob: JobType<RetentionData, RetentionResult> = {
   name: "retention",
   data: dataSchema,

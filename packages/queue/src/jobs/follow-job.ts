@@ -9,16 +9,11 @@ const FOLLOW_WITHOUT_REDIS_MS = 60_000;
 export type FollowOptions = {
   readonly everyMs?: number;
   readonly signal?: AbortSignal;
-  /**
-   * Called when Redis is lost, with the instant until which it is waited for, and with null when it is back.
-   */
+  /** Until when Redis is waited for; null: it is back. */
   readonly onRedis?: (awayUntil: Date | null) => void;
 };
 
-/**
- * Gives the job whenever it has changed, the last time when it has ended. Outlives a minute without Redis.
- * @throws ServiceError `job_unknown`
- */
+/** Yields each change until the job has ended, outlives a minute without Redis, throws `job_unknown`. */
 export async function* followJob(
   deps: {
     readonly get: (name: JobName, id: string) => Promise<JobView | null>;

@@ -6,12 +6,10 @@ const HELD_SECONDS = 86_400;
 
 const keyOf = (name: JobName): string => `${KEY_PREFIX}:job-held:${name}`;
 
-/** A schedule that starts no job, since its last one failed for a reason that does not pass. */
 export type HeldSchedule = {
   readonly name: JobName;
-  /** The job that failed. */
   readonly job: string;
-  /** `code: message` of its failure. */
+  /** `code: message` */
   readonly reason: string;
   readonly until: Date;
 };
@@ -19,12 +17,10 @@ export type HeldSchedule = {
 const readHold = (text: string): Pick<HeldSchedule, "job" | "reason"> =>
   JSON.parse(text) as Pick<HeldSchedule, "job" | "reason">;
 
-/** Which schedules are held, kept in Redis. Rejects with whatever Redis rejects with. */
 export type HeldSchedules = {
-  /** Holds a schedule for a day. */
   hold(name: JobName, job: string, reason: string): Promise<void>;
   isHeld(name: JobName): Promise<boolean>;
-  /** Holds the schedule no longer, if this is the job that failed. */
+  /** Only if this job holds it. */
   lift(name: JobName, job: string): Promise<void>;
   list(): Promise<readonly HeldSchedule[]>;
 };

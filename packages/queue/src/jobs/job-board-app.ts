@@ -9,20 +9,19 @@ import { JOB_NAMES } from "../contract/job.ts";
 import { createMemoryLimiter } from "../limits/memory-limiter.ts";
 
 const REFUSE_AFTER_MS = 300;
-/** Wrong passwords of one address, and of all together: a host may have any number of addresses. */
+/** In all too, since a host may have any number of addresses. */
 const TRIES = [{ requests: 20, seconds: 60 }];
 const TRIES_IN_ALL = [{ requests: 100, seconds: 60 }];
 const ALL = "all";
 const MAX_ADDRESSES = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 
-/** A style or font that bull-board's page loads from another host, which would learn of each visit. */
+/** bull-board's page loads a style or font from another host, which would learn of each visit. */
 const FOREIGN_LINK = /<link\b[^>]*\bhref="(?:https?:)?\/\/[^>]*>/g;
 
-/** Browsers load nothing from elsewhere, whatever a later version of the page names. */
+/** Whatever a later version of the page loads. */
 const POLICY = [
   "default-src 'self'",
-  // Elements of the page carry styles.
   "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data:",
   "object-src 'none'",
@@ -31,10 +30,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/**
- * Builds the application that serves the board below `prefix` to users that `isAllowed` accepts. An address
- * with too many wrong passwords gets 429, also for the right one; so does everybody when all have too many.
- */
+/** Too many wrong passwords give 429, even for the right one. */
 export const buildJobBoard = async (deps: {
   readonly prefix: string;
   readonly queues: JobQueues;

@@ -5,21 +5,17 @@ import type { FastifyInstance } from "fastify";
 import { createJobQueues } from "../contract/job-queues.ts";
 import { clientOf, createRedis } from "../redis/redis.ts";
 
-/** An HTTP server with pages that show the queues. */
 export type JobBoard = {
-  /** Waits for Redis, then listens. */
   start(): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** The board at `/board`, read-only and behind basic authentication; operators act by the command line. */
+/** At `/board`, read-only: operators act by the command line. */
 export const createJobBoard = (
   deps: RedisServer & {
     readonly host: string;
-    /** 0 takes a free one. */
     readonly port: number;
     readonly user: string;
-    /** Each of them is accepted. */
     readonly passwords: readonly string[];
     readonly log: Logger;
   },
@@ -33,8 +29,7 @@ export const createJobBoard = (
   return {
     start: async () => {
       await redis.start();
-      // Loaded here, since the modules of the board would delay the start of every process that uses the
-      // queue.
+      // The board's modules would delay every process that uses the queue.
       const { buildJobBoard } = await import("./job-board-app.ts");
       const isAllowed = (user: string, password: string): boolean => {
         const given = digest(user, password);
@@ -52,7 +47,7 @@ export const createJobBoard = (
   };
 };
 
-/** Digests have equal length, as timingSafeEqual needs. */
+/** timingSafeEqual needs equal lengths. */
 const digest = (user: string, password: string): Buffer =>
   createHash("sha256")
     .update(JSON.stringify([user, password]))

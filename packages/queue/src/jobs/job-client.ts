@@ -22,63 +22,40 @@ import { createJobReading, type JobCounts, type ScheduleView } from "./read-jobs
 const CONNECT_WITHIN_MS = 5_000;
 const CANCEL_SECONDS = 30 * 86_400;
 
-/**
- * Every call waits up to `connectWithinMs` for the connection.
- * @throws ServiceError `redis_unavailable`; `redis_cluster`: the server runs in cluster mode
- */
+/** Calls throw `redis_unavailable`, or `redis_cluster` in cluster mode. */
 export type JobClient = {
-  /** Begins to connect and does not wait for the server. */
+  /** Does not wait for the server. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Without an id a new job is added. With an id (no colon, no whole number) nothing is added while a job of
-   * this id has not ended; one that has ended is replaced, or with `ended: "keep"` kept.
-   * @throws ServiceError `bad_data` that names the wrong fields; `bad_job_id`
-   */
+  /** Adds nothing while a job of this id (no colon, no number) has not ended; throws `bad_data`, `bad_job_id`. */
   add<Data, Result>(
     type: JobType<Data, Result>,
     data: Data,
     options?: { readonly id?: string; readonly ended?: "replace" | "keep" },
   ): Promise<{ readonly id: string; readonly added: boolean }>;
-  /** null: unknown, or removed because of its age. */
+  /** null: unknown, or removed for its age. */
   get(name: JobName, id: string): Promise<JobView | null>;
-  /** Looks for the job in all queues. */
   find(id: string): Promise<JobView | null>;
-  /** The newest first, 50 by default. */
   list(filter?: {
     readonly names?: readonly JobName[];
     readonly states?: readonly JobState[];
     readonly limit?: number;
   }): Promise<readonly JobView[]>;
-  /** `cancelling`: a running job stops at its next safe point, a waiting one when its turn comes. */
+  /** Running jobs stop at their next safe point, waiting ones at their turn. */
   cancel(name: JobName, id: string): Promise<"cancelling" | "ended" | "unknown">;
-  /**
-   * Makes a failed or cancelled job wait again, with its saved state; of a job in parts, those without a
-   * result. A schedule that it holds goes on.
-   */
+  /** From its saved state; a schedule that it holds goes on. */
   retry(name: JobName, id: string): Promise<"retried" | "not-failed" | "unknown">;
-  /**
-   * Removes a job and its parts; a schedule that it holds goes on. `active`: it or a part of it runs.
-   * @throws ServiceError `job_scheduled`
-   */
+  /** With its parts; a schedule that it holds goes on; throws `job_scheduled`. */
   remove(name: JobName, id: string): Promise<"removed" | "active" | "unknown">;
-  /**
-   * The job whenever it has changed, the last time when it has ended. Outlives a minute without Redis.
-   * @throws ServiceError `job_unknown`
-   */
   follow(name: JobName, id: string, options?: FollowOptions): AsyncIterable<JobView>;
-  /** How many processes take jobs of this kind now; null: the server does not list its clients. */
+  /** Processes; null: the server does not list its clients. */
   workers(name: JobName): Promise<number | null>;
-  /** All schedules that start jobs. */
   schedules(): Promise<readonly ScheduleView[]>;
   heldSchedules(): Promise<readonly HeldSchedule[]>;
   counts(): Promise<JobCounts>;
-  /** How much each queue holds, without the data of any job. `failedSince`: ms since the epoch */
+  /** `failedSince`: ms since the epoch. */
   backlog(failedSince: number): Promise<readonly QueueBacklog[]>;
-  /**
-   * `problems`: a sentence for each setting of the server by which jobs are lost.
-   * @throws ServiceError `redis_unavailable` also when the server takes no writes
-   */
+  /** `problems`: settings by which jobs are lost; throws `redis_unavailable` if writes fail. */
   checkServer(): Promise<{
     readonly version: string | null;
     readonly maxmemoryPolicy: string | null;
@@ -86,10 +63,6 @@ export type JobClient = {
   }>;
 };
 
-/**
- * Adds, shows and stops jobs. The client has a connection of its own.
- * @param deps.connectWithinMs how long a call waits for the connection, 5 seconds by default; 0: not at all
- */
 export const createJobClient = (
   deps: RedisServer & { readonly log: Logger; readonly connectWithinMs?: number },
 ): JobClient => {
@@ -121,14 +94,13 @@ export const createJobClient = (
     }
   };
 
-  /** Ends the delay of a cancelled job and its parts, so that they stop at once. */
+  /** Ends the delay, so that they stop at once. */
   const hasten = async (name: JobName, id: string): Promise<void> => {
     const own = await queues.of(name).getJob(id);
     const [, partQueue] = queuesOf(name);
     const parts = partQueue === undefined ? [] : await queues.of(partQueue).getJobs(["delayed"]);
-    // A job may be removed between the reading of its id and of its fields.
+    // A job may be removed between the reads of its id and of its fields.
     const jobs = [own, ...parts.filter((part) => readStoredData(part?.data).parent?.id === id)];
-    // BullMQ refuses to promote a job that is not delayed.
     await Promise.all(jobs.flatMap((job) => job?.promote().catch(() => undefined) ?? []));
   };
 
@@ -153,7 +125,7 @@ export const createJobClient = (
       return Promise.resolve();
     },
     stop: async () => {
-      // Before the queues, whose closing waits for commands under way.
+      // Before the queues, whose closing waits for running commands.
       await redis.stop();
       await queues.close();
     },
@@ -209,7 +181,7 @@ export const createJobClient = (
       ask(async () => {
         const isUnknown = (await queues.of(name).getJobState(id)) === "unknown";
         if (!isUnknown && !(await removeNow(name, id))) return "active";
-        // Also of a job that a removal before, which broke off, has taken.
+        // An interrupted removal may have taken the job already.
         await holds.lift(name, id);
         return isUnknown ? "unknown" : "removed";
       }),
@@ -222,7 +194,7 @@ export const createJobClient = (
           // BullMQ omits `rawname` when the server lacks CLIENT LIST.
           return workers.every((worker) => "rawname" in worker) ? workers.length : null;
         } catch (error) {
-          // The user may not be allowed to list clients.
+          // The user may lack the right to list clients.
           if (error instanceof Error && error.name === "ReplyError") return null;
           throw error;
         }
@@ -240,7 +212,6 @@ export const createJobClient = (
   };
 };
 
-/** Ids sort by time and are short enough to type. */
 const newId = (name: JobName, now: Date): string => {
   const instant = now.toISOString().slice(0, 19).replaceAll("-", "").replaceAll(":", "");
   return `${name}-${instant}-${randomBytes(3).toString("hex")}`;

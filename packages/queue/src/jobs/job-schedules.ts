@@ -10,15 +10,14 @@ const LOCK_KEY = `${KEY_PREFIX}:schedules-lock`;
 const LOCK_MS = 15_000;
 const CHECK_EVERY_MS = 30_000;
 
-/** A job that runs by the clock; its id is its name. */
 export type Schedule = {
   readonly name: JobName;
   readonly data: unknown;
-  /** null: it does not run. */
+  /** null: never. */
   readonly everyMs: number | null;
 };
 
-/** Makes a schedule, with its data checked. @throws ServiceError `bad_data` */
+/** Throws `bad_data`. */
 export const schedule = <Data, Result>(
   type: JobType<Data, Result>,
   data: Data,
@@ -26,15 +25,11 @@ export const schedule = <Data, Result>(
 ): Schedule => ({ name: type.name, data: check("bad_data", type.data, data), everyMs });
 
 export type Schedules = {
-  /** Waits for Redis, then brings the schedules there in line with the table. */
   start(): Promise<void>;
   stop(): Promise<void>;
 };
 
-/**
- * Keeps the schedules in Redis equal to the table: sets new and changed ones and removes stale ones at the
- * start, repairs missing ones every half minute. One process at a time.
- */
+/** Aligns Redis at the start, later repairs missing runs; one process at a time. */
 export const createSchedules = (
   deps: RedisServer & {
     readonly schedules: readonly Schedule[];
@@ -81,7 +76,7 @@ export const createSchedules = (
     await queue.upsertJobScheduler(name, { every }, { name, data: { input: data }, opts });
   };
 
-  /** Two looks in a row, since for a moment there may be no next run while one begins. */
+  /** Two checks, since for a moment there is no next run while one begins. */
   const isBroken = async (queue: JobQueue, name: JobName, next: number | undefined): Promise<boolean> => {
     const state = next === undefined ? "unknown" : await queue.getJobState(`repeat:${name}:${next}`);
     if (state !== "unknown" && state !== "completed" && state !== "failed") {
@@ -106,7 +101,7 @@ export const createSchedules = (
       await queue.removeJobScheduler(key);
       log.info({ queue: name, schedule: key }, "a schedule is removed");
     }
-    // Of a held one the run that it missed stays, so that it counts as late.
+    // The run that a held schedule missed stays, so that it counts as late.
     if (held.has(name)) return;
     if (wanted === undefined || wanted.everyMs === null) return void nextRuns.delete(name);
     const found = known.find(({ key }) => key === name);
@@ -128,7 +123,6 @@ export const createSchedules = (
     if (now?.next !== undefined) nextRuns.set(name, now.next);
   };
 
-  /** false: another process does it now. */
   const alignAll = async (atStart: boolean): Promise<boolean> => {
     const lock = lockOf(LOCK_KEY, LOCK_MS);
     if (!(await lock.take())) return false;
@@ -162,7 +156,7 @@ export const createSchedules = (
       await watch.start();
     },
     stop: async () => {
-      // Before the connection closes, so that a check under way releases its lock.
+      // Before the connection closes, so that a check releases its lock.
       await watch.stop();
       await redis.stop();
       await queues.close();

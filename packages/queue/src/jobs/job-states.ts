@@ -2,9 +2,8 @@ import { createJobQueues } from "../contract/job-queues.ts";
 import type { JobName } from "../contract/job.ts";
 import { askRedis, clientOf, type Redis } from "../redis/redis.ts";
 
-/** @throws ServiceError `redis_unavailable` */
 export type JobStates = {
-  /** unknown: this Redis does not know the job; another one may. */
+  /** unknown: another Redis may know the job. */
   of(name: JobName, id: string): Promise<"completed" | "unknown" | "open">;
 };
 

@@ -5,7 +5,6 @@ import { isJobName } from "../contract/job-queues.ts";
 import type { JobName, JobProgress } from "../contract/job.ts";
 import { readStoredData, type StoredData } from "../contract/stored-data.ts";
 
-/** `parts`: the parts of the job run. `completed`, `failed` and `cancelled` are final. */
 export const JOB_STATES = [
   "waiting",
   "delayed",
@@ -17,34 +16,26 @@ export const JOB_STATES = [
 ] as const;
 export type JobState = (typeof JOB_STATES)[number];
 
-/** A job as shown to operators. */
 export type JobView = {
   readonly name: JobName;
   readonly id: string;
   readonly state: JobState;
-  /** Asked to stop and not ended yet. */
   readonly cancelling: boolean;
-  /** The data that the job was added with. */
   readonly data: unknown;
-  /** For a job in parts the sum over its parts. */
   readonly progress: JobProgress | null;
-  /** null: not a job in parts, or not split yet. */
+  /** null: not in parts, or not split yet. */
   readonly parts: { readonly total: number; readonly done: number; readonly failed: number } | null;
-  /** Attempts that have begun. */
   readonly attempt: number;
-  /** `code: message` of the failure, or of the last attempt. */
+  /** `code: message`, or of the last attempt. */
   readonly reason: string | null;
-  /** null until it has completed. */
   readonly result: unknown;
   readonly addedAt: Date;
-  /** When a worker last took it; a job in parts is also taken to be split and to be finished. */
+  /** Also to split a job or to finish it. */
   readonly lastStartedAt: Date | null;
   readonly endedAt: Date | null;
-  /** null unless the job is delayed. */
   readonly nextAttemptAt: Date | null;
 };
 
-/** Facts about a job that are stored beside it. */
 export type JobSurroundings = {
   readonly cancelAsked: boolean;
   readonly dependencies: {
@@ -59,7 +50,6 @@ export type JobSurroundings = {
 const ENDS: readonly JobState[] = ["completed", "failed", "cancelled"];
 export const hasEnded = ({ state }: Pick<JobView, "state">): boolean => ENDS.includes(state);
 
-/** Translates a state of BullMQ. */
 export const stateOf = (state: string, reason: string | null): JobState => {
   switch (state) {
     case "active":

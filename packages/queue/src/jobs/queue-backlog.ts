@@ -2,7 +2,7 @@ import type { Redis as Client } from "ioredis";
 import { KEY_PREFIX } from "../contract/job-queues.ts";
 import { JOB_NAMES, type JobName } from "../contract/job.ts";
 
-/** What a queue holds. Jobs in parts count once, while their parts run as `parts`. */
+/** Jobs in parts count once. */
 export type QueueBacklog = {
   readonly name: JobName;
   readonly waiting: number;
@@ -10,25 +10,19 @@ export type QueueBacklog = {
   readonly delayed: number;
   readonly parts: number;
   readonly failed: number;
-  /** Failed jobs that ended since the instant that was asked for. */
   readonly failedSince: number;
-  /** Since when the oldest job that could run has waited at the longest, ms since the epoch; null: there is none. */
+  /** At the longest, ms since the epoch. */
   readonly oldestWaitingSince: number | null;
-  /** When the schedule of the queue starts the next job, ms since the epoch; null: it has none. */
+  /** ms since the epoch. */
   readonly nextRunAt: number | null;
 };
 
-/** Answers of a pipeline, in order. @throws the error of the first command that failed */
 const answersOf = (results: readonly (readonly [Error | null, unknown])[] | null): unknown[] =>
   (results ?? []).map(([error, answer]) => {
     if (error !== null) throw error;
     return answer;
   });
 
-/**
- * Reads what the queues hold in two round trips: the lengths of lists and sets, and three fields of the oldest waiting
- * job. Rejects with whatever Redis rejects with.
- */
 export const readBacklog = async (client: Client, failedSince: number): Promise<readonly QueueBacklog[]> => {
   const counting = client.pipeline();
   for (const name of JOB_NAMES) {
@@ -66,7 +60,7 @@ export const readBacklog = async (client: Client, failedSince: number): Promise<
   const times = answersOf(asking.length === 0 ? [] : await asking.exec()) as (string | null)[][];
   return found.map(({ name, oldest, counts, nextRunAt }) => {
     const [added, delay, begun] = oldest === undefined ? [] : (times.shift() ?? []);
-    // When a job was given back is not stored; it has waited since its last attempt began at the longest.
+    // A return is not stored; it has waited since its last attempt at the longest.
     const since = added == null ? null : Math.max(Number(added) + Number(delay ?? 0), Number(begun ?? 0));
     return { name, ...counts, oldestWaitingSince: since, nextRunAt };
   });

@@ -13,9 +13,7 @@ const STATES = [
   "failed",
 ] as const;
 
-/**
- * Registers depth and age of all queues, read from Redis at each scrape; without Redis the series are absent.
- */
+/** Without Redis the series are absent. */
 export const registerQueueMetrics = (deps: {
   readonly redis: Redis;
   readonly metrics: Metrics;
@@ -49,8 +47,7 @@ export const registerQueueMetrics = (deps: {
       gauge.reset();
       await forEach(async (queue, name) => {
         const [oldest] = await queue.getJobs(["waiting"], 0, 0, true);
-        // BullMQ does not say when a job was given back; it has waited since its last attempt at the
-        // longest.
+        // BullMQ stores no returns; the job has waited since its last attempt at the longest.
         const since =
           oldest === undefined
             ? now()

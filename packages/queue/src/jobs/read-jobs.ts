@@ -11,7 +11,7 @@ import { JOB_NAMES, type JobName, type JobProgress } from "../contract/job.ts";
 import { readStoredData, type StoredData } from "../contract/stored-data.ts";
 import { type JobState, type JobView, viewJob } from "./job-view.ts";
 
-/** BullMQ scores a delayed job by its instant in ms times this. */
+/** BullMQ scores a delayed job by its ms times this. */
 const DELAY_SCALE = 0x1000;
 
 type StoredJob = Job<StoredData, unknown>;
@@ -41,7 +41,6 @@ export type ScheduleView = {
   readonly nextRunAt: Date | null;
 };
 
-/** Reads jobs, their numbers and schedules. Rejects with whatever Redis or the queue rejects with. */
 export const createJobReading = (deps: { readonly client: Client; readonly queues: JobQueues }) => {
   const { client, queues } = deps;
 
@@ -71,7 +70,7 @@ export const createJobReading = (deps: { readonly client: Client; readonly queue
     const found = await Promise.all(
       QUEUE_STATES[state].map(async (queueState) => {
         const jobs = await queues.of(name).getJobs([queueState], 0, limit - 1, false);
-        // A job may be removed between the reading of its id and of its fields.
+        // A job may be removed between the reads of its id and of its fields.
         return Promise.all(jobs.filter(Boolean).map((job) => look(job, queueState)));
       }),
     );
@@ -82,7 +81,7 @@ export const createJobReading = (deps: { readonly client: Client; readonly queue
     get: async (name: JobName, id: string): Promise<JobView | null> => {
       if (isReservedId(id)) return null;
       const queue = queues.of(name);
-      // The state first, so that a job that has ended is seen with its result.
+      // The state first, so that an ended job is read with its result.
       const state = await queue.getJobState(id);
       const job = state === "unknown" ? undefined : await queue.getJob(id);
       return job === undefined ? null : look(job, state);

@@ -5,23 +5,14 @@ import { createRedisLocks, type RedisLock } from "./redis-lock.ts";
 
 const KEY_PREFIX = "conversation-export:exclusive";
 const RENEWALS = 3;
-/**
- * Share of the lock's length after which work stops when no renewal succeeded; the rest is for what is under
- * way.
- */
+/** After this share without renewal work stops; the rest is for what is under way. */
 const USABLE_SHARE = 2 / 3;
 const ASK_EVERY_MS = 200;
 
-/** Work that is done by one process at a time, of all that use the same Redis. */
+/** Among all processes on the same Redis. */
 export type Exclusive = {
-  /**
-   * Waits for the lock `name`, also without Redis, and runs `work` under it. Must not be nested.
-   * @param work its signal aborts with `signal`, and with ServiceError `lock_lost` (retryable): another may
-   * have it 10 s later
-   * @throws what `work` throws; the reason of `signal` when that aborts before
-   */
+  /** Waits, also without Redis; never nest it; its signal aborts with `lock_lost` (retryable). */
   run<T>(name: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** As `run`, but undefined when another has the lock. */
   unlessTaken<T>(
     name: string,
     signal: AbortSignal,
@@ -29,15 +20,12 @@ export type Exclusive = {
   ): Promise<T | undefined>;
 };
 
-/** @param deps.lockMs the same for all processes */
+/** `lockMs` must be the same in all processes. */
 export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: number }): Exclusive => {
   const { lockMs } = deps;
   const lockOf = createRedisLocks(clientOf(deps.redis));
 
-  /**
-   * Asks for the lock until it is ours. Returns until when (our clock) it may be used; undefined: another has
-   * it, and `mayWait` is false.
-   */
+  /** Until when, by our clock, the lock may be used; undefined: another has it. */
   const taken = async (
     lock: RedisLock,
     signal: AbortSignal,
@@ -49,12 +37,11 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
       const isOurs = await answerOf(lock.take());
       if (isOurs === true) return askedAt + lockMs * USABLE_SHARE;
       if (isOurs === false && !mayWait) return undefined;
-      // Random pauses keep processes from asking in step, so that late comers get their turn.
+      // Random, so that late comers get their turn.
       await sleep(ASK_EVERY_MS * (0.5 + Math.random()), undefined, { signal });
     }
   };
 
-  /** Renews the lock until `done` aborts, or calls `lose`. */
   const keep = async (lock: RedisLock, until: number, done: AbortSignal, lose: () => void): Promise<void> => {
     let usableUntil = until;
     const pause = Math.min(lockMs / RENEWALS, 1_000);
@@ -71,7 +58,6 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
     }
   };
 
-  /** Runs `work` under the lock; undefined: another has it, and `mayWait` is false. */
   const under = async <T>(
     name: string,
     signal: AbortSignal,
@@ -96,7 +82,7 @@ export const createExclusive = (deps: { readonly redis: Redis; readonly lockMs: 
         await kept;
       }
     } finally {
-      // Without an answer the lock runs out by itself.
+      // Without an answer the lock expires.
       await answerOf(lock.release());
     }
   };

@@ -1,25 +1,22 @@
 import type { RateWindow } from "@conversation-export/domain";
 
-/** Whether a request may pass, described by the window that matters most to the caller. */
 export type Allowance = {
   readonly allowed: boolean;
-  /** Requests in the window. */
   readonly limit: number;
   readonly remaining: number;
-  /** Unix time in whole seconds at which the window has ended. */
+  /** Unix time in seconds. */
   readonly resetAt: number;
-  /** Whole seconds until then, 1 to 86,400. */
+  /** Seconds, at least 1. */
   readonly retryAfter: number;
-  /** The window with the fewest requests left; among equals the last one to reset. */
+  /** With the fewest requests left; among equals the last to reset. */
   readonly window: RateWindow;
-  /** false: counted by this process alone. */
+  /** false: counted by this process only. */
   readonly shared: boolean;
 };
 
-/** What was counted in one window so far, and its end in ms since the epoch. */
+/** `end`: ms since the epoch. */
 export type WindowCount = { readonly count: number; readonly end: number };
 
-/** `counts` has one entry for each window; `windows` must not be empty. */
 export const describeAllowance = (
   windows: readonly RateWindow[],
   counts: readonly WindowCount[],

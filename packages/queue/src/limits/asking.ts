@@ -2,27 +2,18 @@ import { within } from "@conversation-export/runtime";
 
 const ALONE_FOR_MS = 1_000;
 
-/**
- * Asks Redis while it answers: the first failure ends that, and then one call at a time tries again, at the
- * earliest after a second.
- */
+/** A circuit breaker: after a failure one call a second tries again. */
 export type Asking = {
-  /** undefined: Redis was not asked, or did not answer in time. Never rejects. */
+  /** undefined: no answer; never rejects. */
   ask<Answer extends {} | null>(question: () => Promise<Answer>): Promise<Answer | undefined>;
 };
 
-/**
- * @param deps.isConnected without a connection nothing is asked
- * @param deps.answerWithinMs how long a call waits for Redis at most
- * @param deps.onAway called when Redis has failed to answer first
- * @param deps.onBack called when it answers again
- */
 export const createAsking = (deps: {
   readonly isConnected: () => boolean;
   readonly answerWithinMs: number;
   readonly onAway?: (error: unknown) => void;
   readonly onBack?: () => void;
-  /** Milliseconds that never run backwards. */
+  /** Monotonic milliseconds. */
   readonly clock?: () => number;
 }): Asking => {
   const { isConnected, answerWithinMs, onAway, onBack, clock = () => performance.now() } = deps;
@@ -41,8 +32,7 @@ export const createAsking = (deps: {
         const answer = await within(question(), answerWithinMs, () => {
           throw new Error(`no answer within ${answerWithinMs} ms`);
         });
-        // Only a probe proves that Redis is back; other answers may belong to requests from before the
-        // failure.
+        // Other answers may be to requests from before the failure.
         if (probe) {
           aloneSince = undefined;
           onBack?.();

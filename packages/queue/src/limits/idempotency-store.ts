@@ -7,7 +7,7 @@ const KEY_PREFIX = "conversation-export:idempotency:";
 
 // KEYS: the names of one key, by each secret; one of them is enough.
 
-/** ARGV: a fingerprint for each name, then token, id, length of the lease and of remembering in ms. */
+/** ARGV: a fingerprint for each name, token, id, lease ms, memory ms. */
 const CLAIM = `${NOW}
 local token, id, lease, ttl = ARGV[#KEYS + 1], ARGV[#KEYS + 2], ARGV[#KEYS + 3], ARGV[#KEYS + 4]
 local fresh, running = '1', false
@@ -29,7 +29,7 @@ end
 return {'claimed', fresh, id}
 `;
 
-/** ARGV: token, result, length of remembering in ms. */
+/** ARGV: token, result, memory ms. */
 const COMPLETE = `
 for _, name in ipairs(KEYS) do
   if redis.call('HGET', name, 'token') ~= ARGV[1] then return 0 end
@@ -60,44 +60,30 @@ end
 `;
 
 export type Claim =
-  /** The claim succeeded: the caller does the work. */
   | {
       readonly state: "claimed";
-      /** Identifies this claim. */
       readonly token: string;
-      /** false: another claim expired or was abandoned; its work may be done. */
+      /** false: an earlier claim ended unsettled, its work may be done. */
       readonly fresh: boolean;
-      /** Names the work: all claims of the key have the same, until it is released or forgotten. */
+      /** The same for all claims until the key is released or forgotten. */
       readonly id: string;
     }
-  /** The work was done before, with this result. */
   | { readonly state: "done"; readonly result: string }
-  /** Another claim holds the key. */
   | { readonly state: "running" }
-  /** The key was used with another fingerprint. */
   | { readonly state: "other" };
 
-/**
- * Remembers finished work by key, for all processes together.
- * @throws ServiceError `redis_unavailable` in all calls
- */
+/** All calls throw `redis_unavailable`. */
 export type IdempotencyStore = {
-  /** `scope` names the owner of the key; `work` is what is asked for, as text. */
   claim(scope: string, key: string, work: string): Promise<Claim>;
-  /** Stores the result. false: the lease had expired and another claim took the key. */
+  /** false: another claim took the key after the lease. */
   complete(scope: string, key: string, token: string, result: string): Promise<boolean>;
-  /** Forgets a key whose work was certainly not done: it may be used for any work at once. */
+  /** The work was certainly not done: any work may use the key. */
   release(scope: string, key: string, token: string): Promise<void>;
-  /** Ends the lease of a claim whose work may be done: only the same work may be claimed, at once. */
+  /** The work may be done: only the same may be claimed. */
   abandon(scope: string, key: string, token: string): Promise<void>;
 };
 
-/**
- * Keys and work are stored as keyed hashes, since work may be guessable, such as a phone number.
- * @param deps.secrets the secret in use, and that before or after it during a change
- * @param deps.ttlSeconds for how long a key is remembered after its last claim or its completion
- * @param deps.leaseMs after so long a claim that was not settled can be taken by another
- */
+/** Keyed hashes, because work may be guessable, such as a phone number. */
 export const createIdempotencyStore = (deps: {
   readonly redis: Redis;
   readonly secrets: readonly string[];
@@ -113,7 +99,6 @@ export const createIdempotencyStore = (deps: {
   const abandonScript = createScript(client, ABANDON);
   const hashKeys = deps.secrets.map((secret) => deriveKey(secret, "idempotency"));
 
-  /** The hash of the parts by each secret. */
   const hashesOf = (parts: readonly string[]): string[] =>
     hashKeys.map((hashKey) => createHmac("sha256", hashKey).update(JSON.stringify(parts)).digest("hex"));
   const namesOf = (scope: string, key: string): string[] =>

@@ -1,12 +1,11 @@
 import { askRedis, clientOf, type Redis } from "../redis/redis.ts";
 
-/** Among the keys of rate limits, to which the same users of Redis have a right. One hash: ms by key id. */
+/** Among the keys of rate limits, to which the same Redis users have rights. */
 const KEY = "conversation-export:rate:key-uses";
 
-/** When keys were used last, ms since the epoch by key id. Everything throws ServiceError `redis_unavailable`. */
+/** ms since the epoch by key id; calls throw `redis_unavailable`. */
 export type KeyUses = {
   note(uses: ReadonlyMap<string, number>): Promise<void>;
-  /** All that Redis still knows. */
   list(): Promise<ReadonlyMap<string, number>>;
 };
 

@@ -87,7 +87,7 @@ it("never lets more through a window than it holds, and nothing less", () => {
   fc.assert(
     fc.property(windows, pauses, (given, waits) => {
       const { clock, limiter } = createTimed();
-      // The model: for each window its end and the requests admitted since it began.
+      // The model: end and admitted requests of each window.
       const model = given.map(() => ({ end: 0, admitted: 0 }));
       for (const wait of waits) {
         clock.now += wait;

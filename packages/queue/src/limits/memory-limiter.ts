@@ -2,26 +2,20 @@ import type { RateWindow } from "@conversation-export/domain";
 import { LRUCache } from "lru-cache";
 import { type Allowance, describeAllowance, type WindowCount } from "./allowance.ts";
 
-/** Counts requests in the memory of this process. `windows` must not be empty. */
+/** `windows` must not be empty. */
 export type MemoryLimiter = {
-  /** Counts one request in all windows, or in none when one is used up. */
+  /** In all windows, or in none when one is used up. */
   consume(key: string, windows: readonly RateWindow[]): Allowance;
-  /** Takes one counted request back. */
   refund(key: string, windows: readonly RateWindow[]): void;
-  /** What `consume` would answer, without counting; `remaining` is what is left before the request. */
+  /** Counts nothing; `remaining` is before the request. */
   peek(key: string, windows: readonly RateWindow[]): Allowance;
 };
 
-/**
- * @param deps.maxKeys number of keys from which on the least recently used one is forgotten
- * @param deps.now milliseconds since the epoch
- */
 export const createMemoryLimiter = (deps: {
   readonly maxKeys: number;
   readonly now?: () => number;
 }): MemoryLimiter => {
   const { maxKeys, now: clock = Date.now } = deps;
-  /** The counts of a key by the length of the window. */
   const keys = new LRUCache<string, ReadonlyMap<number, WindowCount>>({ max: maxKeys });
 
   const look = (key: string, windows: readonly RateWindow[]) => {
@@ -30,7 +24,7 @@ export const createMemoryLimiter = (deps: {
     const counts = windows.map(({ seconds }): WindowCount => {
       const found = known?.get(seconds);
       const whole = now + seconds * 1000;
-      // A clock that was set back must not make a window longer.
+      // A clock that was set back must not lengthen a window.
       return found === undefined || found.end <= now
         ? { count: 0, end: whole }
         : { count: found.count, end: Math.min(found.end, whole) };
@@ -43,7 +37,7 @@ export const createMemoryLimiter = (deps: {
     const begun = new Map<number, WindowCount>();
     for (const [index, { seconds }] of windows.entries()) {
       const found = counts[index];
-      // A window begins with the first request it admits, so a refused one begins none.
+      // A window begins with the first request it admits.
       if (found !== undefined && found.count > 0) begun.set(seconds, found);
     }
     keys.set(key, begun);

@@ -10,10 +10,7 @@ const KEY_PREFIX = "conversation-export:rate:";
 const ANSWER_WITHIN_MS = 100;
 const MAX_KEYS = 10_000;
 
-/**
- * KEYS[1] is a hash with count and end (ms) of each window. ARGV: requests and seconds of each. Answers the
- * time, 1 or 0, count and end of each. Counts nothing when a window is used up.
- */
+/** KEYS[1]: count and end (ms) of each window; ARGV: requests and seconds of each. */
 const COUNT = `${NOW}
 local fields = {}
 for i = 2, #ARGV, 2 do
@@ -51,24 +48,16 @@ return answer
 `;
 
 export type RateLimiter = {
-  /**
-   * Counts one request in all `windows`, or in none when one is used up. Never rejects. `windows` must not be
-   * empty, lengths unique.
-   */
+  /** Never rejects; `windows` must not be empty, lengths unique. */
   consume(key: string, windows: readonly RateWindow[]): Promise<Allowance>;
 };
 
-/**
- * Counts in Redis by its clock; without an answer in time this process counts by itself.
- * @param deps.answerWithinMs how long a request waits for Redis at most; 100 by default
- * @param deps.onUnshared called for every request that this process decided alone
- */
+/** Without an answer in time this process counts by itself (docs/decisions/0009). */
 export const createRateLimiter = (deps: {
   readonly redis: Redis;
   readonly log: Logger;
   readonly onUnshared?: () => void;
   readonly answerWithinMs?: number;
-  /** Milliseconds since the epoch. */
   readonly now?: () => number;
 }): RateLimiter => {
   const { redis, log, onUnshared, answerWithinMs = ANSWER_WITHIN_MS, now = Date.now } = deps;

@@ -4,15 +4,12 @@ import { clientOf, type Redis } from "../redis/redis.ts";
 import { createScript, NOW } from "../redis/script.ts";
 import { createAsking } from "./asking.ts";
 
-/** Among the keys of rate limits, to which the same users of Redis have a right. */
+/** Among the keys of rate limits, to which the same Redis users have rights. */
 const KEY_PREFIX = "conversation-export:rate:slots:";
 const ANSWER_WITHIN_MS = 500;
 const RENEWALS = 3;
 
-/**
- * The key is a sorted set of tokens by the instant at which each ends. ARGV: length of a lease in ms, largest
- * number of slots, token.
- */
+/** Tokens by the end of their lease; ARGV: lease ms, slots, token. */
 const TAKE = `${NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
@@ -21,7 +18,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1
 `;
 
-/** ARGV: length of a lease in ms, tokens. Slots that Redis has forgotten are taken again: they are in use. */
+/** ARGV: lease ms, tokens; slots that Redis forgot are in use, so they are taken again. */
 const RENEW = `${NOW}
 for i = 2, #ARGV do redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[1]), ARGV[i]) end
 return redis.call('PEXPIRE', KEYS[1], ARGV[1])
@@ -30,20 +27,12 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[1])
 /** ARGV: token. */
 const RELEASE = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
 
-/** Slots that are counted for all processes together. */
 export type SharedSlots = {
-  /**
-   * Takes a slot of `key` and returns the function that frees it; null: all in use. Without Redis every slot
-   * is given. Never rejects.
-   */
+  /** Returns how to free it; null: all in use; without Redis every slot is given. */
   take(key: string): Promise<(() => void) | null>;
 };
 
-/**
- * @param deps.most slots of each key
- * @param deps.leaseMs after so long the slots of a process that died are free; those in use are renewed
- * @param deps.onUnshared called for every slot that was given without Redis
- */
+/** After `leaseMs` the slots of a dead process are free. */
 export const createSharedSlots = (deps: {
   readonly redis: Redis;
   readonly most: number;
@@ -65,7 +54,6 @@ export const createSharedSlots = (deps: {
   let renewing: NodeJS.Timeout | undefined;
 
   const renew = async (): Promise<void> => {
-    // Without an answer the next renewal, or the end of the lease, puts it right.
     await Promise.allSettled(
       [...held].map(([key, tokens]) => renewScript(KEY_PREFIX + key, [leaseMs, ...tokens])),
     );

@@ -15,49 +15,27 @@ const MAX_RECONNECT_MS = 2_000;
 const ID_KEY = "conversation-export:id";
 
 export type Redis = {
-  /** Starts connecting and returns at once, for a process that can do without the server. */
+  /** For a process that can do without the server. */
   connect(): void;
-  /**
-   * Waits for the server as long as it takes; rejects after `stop`. Later losses of the connection heal
-   * alone.
-   * @throws ServiceError `redis_cluster`
-   */
+  /** Rejects after `stop` and with `redis_cluster`. */
   start(): Promise<void>;
-  /**
-   * Resolves when the mode of the connected server has been asked for.
-   * @throws ServiceError `redis_cluster`: it runs in cluster mode
-   */
   suits(): Promise<void>;
-  /** Why there is no connection, by an error of its client. */
   reasonOf(error: Error): string;
   stop(): Promise<void>;
-  /**
-   * Resolves when the server has taken a write, of a key that lasts for a second.
-   * @throws ServiceError `redis_unavailable`: it does not answer, or refuses
-   */
   tryWrite(): Promise<void>;
-  /**
-   * The id that this server keeps, made by whoever asks first: processes with another one use another Redis.
-   * @throws ServiceError `redis_unavailable`
-   */
+  /** Processes with another id use another Redis. */
   ownId(): Promise<string>;
-  /**
-   * Logs a warning for each setting of the server by which jobs are lost.
-   * @throws ServiceError `redis_unavailable`
-   */
   checkServer(): Promise<RedisServerFacts>;
 };
 
 const clients = new WeakMap<Redis, Client>();
 
-/** The connection of `redis`, for this package only. */
 export const clientOf = (redis: Redis): Client => {
   const client = clients.get(redis);
   if (client === undefined) throw new TypeError("not made by createRedis");
   return client;
 };
 
-/** Runs an operation on Redis. @throws ServiceError `redis_unavailable` for every error */
 export const askRedis = async <T>(operation: () => Promise<T>): Promise<T> => {
   try {
     return await operation();
@@ -66,7 +44,7 @@ export const askRedis = async <T>(operation: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** An answer that refuses, such as that of a server whose memory is full, is quoted in its own words. */
+/** A refusal, such as of a full server, is quoted in its own words. */
 export const redisUnavailable = (error: unknown): ServiceError => {
   const trouble =
     error instanceof Error && error.name === "ReplyError"
@@ -75,7 +53,7 @@ export const redisUnavailable = (error: unknown): ServiceError => {
   return new ServiceError("redis_unavailable", `Redis ${trouble}`, { retryable: true, cause: error });
 };
 
-/** A server may answer all that reads and take no writes. Nothing reads this key, which lasts for a second. */
+/** A server may answer reads and take no writes. */
 export const writeOnce = async (client: Client): Promise<void> =>
   void (await client.set("conversation-export:write-check", "1", "PX", 1_000));
 
@@ -86,14 +64,14 @@ const inClusterMode = (): ServiceError =>
   );
 
 const WHEN = {
-  /** Commands fail at once without the server: they would be outdated later, and must not pile up. */
+  /** Later they would be outdated, and they must not pile up. */
   now: {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
     socketTimeout: SILENCE_TIMEOUT_MS,
   },
-  /** Workers wait for the server, and for commands that block. */
+  /** For workers, whose commands may block. */
   ever: { maxRetriesPerRequest: null, socketTimeout: LONG_SILENCE_TIMEOUT_MS },
 } as const;
 
@@ -113,7 +91,7 @@ const openClient = (
     ...(password !== "" && { password }),
   };
   if (name === null) {
-    // A proxy of many servers routes by the name in the TLS handshake, which ioredis does not send by itself.
+    // Proxies route by the TLS server name, which ioredis does not send by itself.
     const named = isIP(server.host) === 0 && { servername: server.host };
     return new Client({ ...common, ...server, ...(tls !== undefined && { tls: { ...tls, ...named } }) });
   }
@@ -130,10 +108,10 @@ const openClient = (
 
 const reconnectMs = (attempt: number): number => Math.min(attempt * 100, MAX_RECONNECT_MS);
 
-/** Error of a server that is no longer the primary, also from within a script. */
+/** No longer the primary; also from within a script. */
 const isDemoted = (error: Error): boolean => error.message.includes("READONLY ");
 
-/** Keeps what sentinels answered: the client reports a name that they do not know as if they were away. */
+/** ioredis reports a name that sentinels do not know as if they were away. */
 const watchSentinels = (client: Client, name: string) => {
   let isUnknown = false;
   client.on("sentinelError", (error: Error) => {
@@ -150,7 +128,6 @@ const watchSentinels = (client: Client, name: string) => {
   };
 };
 
-/** Asks while the connection lives; of one that is lost the next is asked. @throws ServiceError `redis_cluster` */
 const askMode = async (client: Client, log: Logger): Promise<void> => {
   try {
     const mode = isInClusterMode(await client.info("cluster"));
@@ -164,12 +141,7 @@ const askMode = async (client: Client, log: Logger): Promise<void> => {
   log.warn("checking Redis for cluster mode failed, it hides the setting");
 };
 
-/**
- * @param deps.onRefused called whenever a connected server is found to be in cluster mode, also one that takes
- *   over after `start`
- * @param deps.within whether a command fails when the server is away (`now`, the default) or waits for it
- *   (`ever`)
- */
+/** `onRefused`: in cluster mode, also a server that takes over after `start`. */
 export const createRedis = (
   deps: RedisServer & {
     readonly log: Logger;
@@ -181,7 +153,7 @@ export const createRedis = (
   const client = openClient(deps, {
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    // Without `socketTimeout` a connection whose other end vanished silently is kept for many minutes.
+    // Without `socketTimeout` a silently dead connection is kept for many minutes.
     ...WHEN[deps.within ?? "now"],
     retryStrategy: reconnectMs,
     reconnectOnError: isDemoted,
@@ -203,7 +175,7 @@ export const createRedis = (
     suited.catch((error: unknown) => deps.onRefused?.(error));
   });
 
-  // The client reports errors by its event and reconnects by itself.
+  // Errors come by event, and the client reconnects by itself.
   const connect = (): void => void client.connect().catch(() => undefined);
 
   const redis: Redis = {

@@ -1,16 +1,13 @@
 import { createHash } from "node:crypto";
 import type { Redis as Client } from "ioredis";
 
-/** Begin of scripts that ask for the time: `now` in ms, and `time`, in seconds and µs. */
+/** `now` in ms, `time` in seconds and µs. */
 export const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `;
 
-/**
- * Begin of scripts that ask who keeps the keys: `run` changes when the server is restarted (`run_id`) and
- * when it is promoted (`master_replid`); either may have lost the last writes.
- */
+/** Changes on restart (`run_id`) and promotion (`master_replid`), which may lose the last writes. */
 export const SERVER_RUN = `
 local function field(section, pattern)
   local info = redis.pcall('INFO', section)
@@ -19,13 +16,11 @@ end
 local run = field('server', 'run_id:(%w+)') .. ':' .. field('replication', 'master_replid:(%w+)')
 `;
 
-/** Runs a Lua script on one key or a few, atomically. */
 export type Script = (
   keys: string | readonly string[],
   args: readonly (string | number)[],
 ) => Promise<unknown>;
 
-/** Sends the digest of `lua`, and its text when the server does not know the script. */
 export const createScript = (client: Client, lua: string): Script => {
   const digest = createHash("sha1").update(lua).digest("hex");
   return async (keys, args) => {

@@ -1,23 +1,17 @@
 import { isRedisVersionLowerThan, RedisConnection } from "bullmq";
 
-/**
- * Reads the answer to INFO: whether the server spreads its keys over slots of several nodes. null: the answer
- * does not say.
- */
+/** null: INFO does not say. */
 export const isInClusterMode = (info: string): boolean | null => {
   const enabled = /^cluster_enabled:(\d)/m.exec(info)?.[1];
   return enabled === undefined ? null : enabled === "1";
 };
 
-/** null: the server does not say. */
 export type RedisServerFacts = {
   readonly version: string | null;
   readonly maxmemoryPolicy: string | null;
-  /** Whether data outlives a restart. */
   readonly appendOnly: boolean | null;
 };
 
-/** Reads the answer to INFO. */
 export const readServerFacts = (info: string): RedisServerFacts => {
   const field = (name: string): string | null =>
     new RegExp(`^${name}:(.+?)\\r?$`, "m").exec(info)?.[1] ?? null;
@@ -29,7 +23,6 @@ export const readServerFacts = (info: string): RedisServerFacts => {
   };
 };
 
-/** Settings of a server by which jobs are lost, one sentence each. */
 export const problemsOf = ({ version, maxmemoryPolicy, appendOnly }: RedisServerFacts): string[] => {
   const problems: string[] = [];
   const wanted = RedisConnection.recommendedMinimumVersion;

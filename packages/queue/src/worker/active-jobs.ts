@@ -4,11 +4,10 @@ import { STOP_REASONS, type StopReason } from "./job-failure.ts";
 
 const LOOK_EVERY_MS = 1_000;
 
-/** A job that this process runs. */
 export type ActiveJob = {
   readonly queue: string;
   readonly id: string;
-  /** Key in Redis whose existence cancels the job. */
+  /** Its existence in Redis cancels the job. */
   readonly cancelKey: string;
   readonly signal: AbortSignal;
   stop(reason: StopReason): void;
@@ -16,11 +15,10 @@ export type ActiveJob = {
 
 export type ActiveJobs = {
   start(): Promise<void>;
-  /** Ends the watching; `stopAll` tells jobs to stop. */
+  /** Ends the polling only. */
   close(): Promise<void>;
   begin(job: { queue: string; id: string; cancelKey: string }): Promise<ActiveJob>;
   end(job: ActiveJob): void;
-  /** Stops all running jobs, and those that begin from now on. */
   stopAll(): void;
   renewed(queue: string, ids: readonly string[]): void;
   lost(queue: string, ids: readonly string[]): void;
@@ -28,11 +26,7 @@ export type ActiveJobs = {
   total(): number;
 };
 
-/**
- * Tells running jobs to stop: when they are cancelled, when their lock is lost or was not renewed for too
- * long, and when the process stops.
- * @param deps.client its commands fail at once without Redis
- */
+/** `client` must fail at once without Redis. */
 export const createActiveJobs = (deps: {
   readonly client: Client;
   readonly lockMs: number;

@@ -15,14 +15,10 @@ type StoredJob = Job<StoredData, unknown>;
 export type AttemptSurroundings = {
   readonly queues: JobQueues;
   readonly write: FencedWrite;
-  /** Keeps the progress of a part of a split job. */
   readonly notePart: (name: JobName, parentId: string, index: number, progress: JobProgress) => Promise<void>;
   readonly lockMs: number;
 };
 
-/**
- * Runs the work of one attempt, with the context in which a handler saves its state and reports its progress.
- */
 export const createAttempt = (
   deps: AttemptSurroundings & {
     readonly name: JobName;
@@ -33,7 +29,6 @@ export const createAttempt = (
   const { name, parts, work, queues, write, lockMs } = deps;
   const queue = parts ? partQueueOf(name) : name;
 
-  /** @throws ServiceError `lock_lost`, `redis_unavailable` */
   const store = async (
     job: StoredJob,
     token: string,

@@ -8,7 +8,7 @@ redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 return 1
 `;
 
-/** Writes a field of a job if `token` still holds the lock of the job. false: it does not. */
+/** false: `token` has lost the job's lock. */
 export type FencedWrite = (
   jobKey: string,
   token: string,

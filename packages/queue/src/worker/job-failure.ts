@@ -3,7 +3,6 @@ import { UnrecoverableError } from "bullmq";
 
 const FRAME = /([\w.-]+\.[cm]?[jt]s:\d+)(?::\d+)?\)?$/;
 
-/** Why a job is asked to stop. */
 export const STOP_REASONS = {
   cancelled: () => new ServiceError("cancelled", "stopped on request"),
   stopping: () => new ServiceError("stopping", "the process stops", { retryable: true }),
@@ -11,10 +10,7 @@ export const STOP_REASONS = {
 } as const;
 export type StopReason = keyof typeof STOP_REASONS;
 
-/**
- * Describes an error as `code: message`, to be stored. Only messages of ServiceError are free of personal
- * data; a bug is described by its name and line.
- */
+/** Only messages of ServiceError are free of personal data. */
 export const describeFailure = (error: unknown): string => {
   if (error instanceof ServiceError) {
     const { code, message } = error;
@@ -29,13 +25,11 @@ export const describeFailure = (error: unknown): string => {
   return `bug: ${error.name}${frame === undefined ? "" : ` at ${frame}`}; the log has the rest`;
 };
 
-/** The code of a stored reason, fit for a metric label. */
 export const codeOfFailure = (reason: string): string => {
   if (reason.startsWith("job stalled")) return "stalled";
   return /^([a-z][a-z0-9_]{0,60}): /.exec(reason)?.[1] ?? "other";
 };
 
-/** The error by which BullMQ retries the job or not. */
 export const toQueueError = (error: unknown): Error => {
   const reason = describeFailure(error);
   return isRetryable(error) ? new Error(reason) : new UnrecoverableError(reason);

@@ -1,9 +1,6 @@
 import type { Counter, Histogram, Metrics } from "@conversation-export/runtime";
 
-/**
- * How an attempt ended. `returned`: waits again, as the process stops or lost the lock; `split`: its parts
- * run.
- */
+/** `returned`: waits again after a shutdown or a lost lock. */
 export type AttemptOutcome = "completed" | "failed" | "cancelled" | "returned" | "split";
 
 export type AttemptMetrics = {

@@ -3,12 +3,12 @@ import type { JobProgress } from "../contract/job.ts";
 const WRITE_EVERY_MS = 500;
 
 export type ProgressWriter = {
-  /** Writes at most twice a second; `flush` writes the last value. */
+  /** At most twice a second. */
   report(progress: JobProgress): Promise<void>;
   flush(): Promise<void>;
 };
 
-/** Progress is for operators only, so errors of writing it are ignored. */
+/** Progress is for operators only, so errors are ignored. */
 export const createProgressWriter = (
   write: (progress: JobProgress) => Promise<unknown>,
   now: () => number = () => performance.now(),
@@ -33,7 +33,6 @@ export const createProgressWriter = (
   };
 };
 
-/** Sums the progress of the parts that have reported; null when none has. */
 export const sumProgress = (parts: readonly JobProgress[], planned: number): JobProgress | null => {
   const [first] = parts;
   if (first === undefined) return null;

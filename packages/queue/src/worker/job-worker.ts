@@ -18,21 +18,19 @@ import { codeOfFailure, toQueueError } from "./job-failure.ts";
 import type { AttemptMetrics, AttemptOutcome } from "./job-metrics.ts";
 import type { JobWork } from "./run-job.ts";
 
-/** How many deaths of its worker a job survives. */
+/** Deaths of its worker that a job survives. */
 const MAX_STALLS = 20;
 const RETRY_REDIS_AFTER_MS = 1_000;
 const RETURN_WITHIN_MS = 5_000;
 
-/** Code of the failure of a job that its schedule had added before it was held. */
+/** The schedule added the job before it was held. */
 const HELD = "schedule_held";
 
 type StoredJob = Job<StoredData, unknown>;
 
 const isOfSchedule = (job: StoredJob): boolean => job.repeatJobKey !== undefined;
 
-/** Shared by all workers of a process. */
 export type WorkerSurroundings = AttemptSurroundings & {
-  /** Waits for Redis as long as it takes. */
   readonly patient: Client;
   readonly active: ActiveJobs;
   readonly holds: Pick<HeldSchedules, "hold" | "isHeld">;
@@ -40,14 +38,11 @@ export type WorkerSurroundings = AttemptSurroundings & {
   readonly log: Logger;
 };
 
-/** Runs the jobs of one queue: the jobs of `name`, or their parts. */
 export const createJobWorker = (
   deps: WorkerSurroundings & {
     readonly name: JobName;
-    /** Runs the parts of the jobs instead of the jobs. */
     readonly parts: boolean;
     readonly work: JobWork;
-    /** Codes of failures after which its schedule goes on. */
     readonly findings: readonly string[];
     readonly concurrency: number;
   },
@@ -56,7 +51,6 @@ export const createJobWorker = (
   const queue = parts ? partQueueOf(name) : name;
   const attempt = createAttempt(deps);
 
-  /** Decides what the queue does with a job whose attempt did not succeed. */
   const settle = async (
     error: unknown,
     job: StoredJob,
@@ -70,7 +64,7 @@ export const createJobWorker = (
       return { outcome: "failed", error: toQueueError(error) };
     }
     if (stop.code === "cancelled") return { outcome: "cancelled", error: toQueueError(stop) };
-    // Without its lock another worker has the job, or will have it as stalled.
+    // Without its lock another worker has the job, or gets it as stalled.
     if (patient.status === "ready") {
       await within(job.moveToWait(token), RETURN_WITHIN_MS, () => undefined).catch(() => undefined);
     }
@@ -94,7 +88,7 @@ export const createJobWorker = (
     let failure: unknown;
     try {
       running.signal.throwIfAborted();
-      // What was begun goes on, so that nothing is left half done. Without an answer the job runs.
+      // What was begun goes on, so that nothing is left half done.
       if (isOfSchedule(job) && job.attemptsStarted <= 1 && (await holds.isHeld(name).catch(() => false)))
         throw new ServiceError(HELD, "an earlier job of the schedule failed for a reason that does not pass");
       log.info({ attempt: job.attemptsMade + 1 }, "job begins");
@@ -117,7 +111,6 @@ export const createJobWorker = (
     }
   };
 
-  /** Each attempt is a trace of its own, with its statements. */
   const process = async (job: StoredJob, token = ""): Promise<unknown> => {
     const span = startSpan(`job ${queue}`, null, {
       attributes: {
@@ -137,7 +130,7 @@ export const createJobWorker = (
     }
   };
 
-  /** The next run would fail as well, and repeat the work up to that. */
+  /** The next run would fail too. */
   const holdSchedule = (job: StoredJob, error: Error): void => {
     const code = codeOfFailure(error.message);
     const passes =
@@ -147,7 +140,7 @@ export const createJobWorker = (
       { queue, job: job.id, err: error },
       "a schedule is paused for a day, its job failed for good",
     );
-    // Before it ends, the next run may already wait.
+    // The next run may already wait before this one ends.
     void holds
       .hold(name, job.id ?? "", error.message)
       .then(() => deps.queues.of(name).removeJobScheduler(name))

@@ -20,21 +20,12 @@ const STOP_LOOK_MS = 100;
 const PART_PROGRESS_SECONDS = 40 * 86_400;
 
 export type JobWorkers = {
-  /** Waits for Redis, then takes jobs. */
   start(): Promise<void>;
-  /** Takes no more jobs, tells running ones to stop and waits for them, up to `stopWithinMs`. */
   stop(): Promise<void>;
-  /** true: jobs are taken; otherwise the reason why not. */
   ready(): true | string;
 };
 
-/**
- * Runs jobs. A job that throws a retryable ServiceError is retried later; any other error fails it. A job
- * whose process stops or dies runs again.
- * @param deps.lockMs time without a renewal after which a job is given to another worker
- * @param deps.onFatal called when a worker ends by itself, which is a bug, and when Redis is found to be in
- *   cluster mode
- */
+/** `onFatal`: a worker ended, which is a bug, or Redis is in cluster mode. */
 export const createJobWorkers = (
   deps: RedisServer & {
     readonly jobs: readonly RunnableJob[];
@@ -48,13 +39,13 @@ export const createJobWorkers = (
   const { jobs, lockMs, stopWithinMs, log } = deps;
   const names = jobs.map(({ name }) => name);
   if (new Set(names).size < names.length) throw new TypeError("two handlers for one kind of job");
-  // Another connection of the process already logs when Redis is away.
+  // Another connection already logs when Redis is away.
   const quiet = log.child({}, { level: log.isLevelEnabled("debug") ? "debug" : "error" });
   const onRefused = (error: unknown): void => deps.onFatal?.(error);
   const patientRedis = createRedis({ ...deps, log: quiet, within: "ever", onRefused });
   const impatientRedis = createRedis({ ...deps, log: quiet, onRefused });
   const [patient, impatient] = [clientOf(patientRedis), clientOf(impatientRedis)];
-  // BullMQ listens on it once for each worker.
+  // BullMQ adds a listener for each worker.
   patient.setMaxListeners(0);
   const queues = createJobQueues(patient);
   const active = createActiveJobs({ client: impatient, lockMs, log });

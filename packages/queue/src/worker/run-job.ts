@@ -8,20 +8,15 @@ import {
 } from "../contract/job.ts";
 
 export type RunOptions = {
-  /** Runs at a time in all processes together; of a split job its parts. Absent: one in each process. */
+  /** In all processes; of a split job its parts; absent: no common limit. */
   readonly globalConcurrency?: number;
-  /**
-   * Codes of failures that say what a whole run has found. After any other failure that does not pass the
-   * schedule is held.
-   */
+  /** Codes of what a whole run found; any other final failure holds the schedule. */
   readonly findings?: readonly string[];
-  /** Jobs at a time in one process; default: 1. */
   readonly concurrency?: number;
 };
 
 type Context<Data = unknown> = JobContext<Data, unknown>;
 
-/** The work of a job. Its types were checked by `runJob` or `runSplitJob`. */
 export type JobWork =
   | { readonly kind: "whole"; run(context: Context): Promise<unknown> }
   | {
@@ -31,14 +26,12 @@ export type JobWork =
       finish(context: Context, results: readonly unknown[]): Promise<unknown>;
     };
 
-/** A job that a worker can run. */
 export type RunnableJob = {
   readonly name: JobName;
   readonly options: RunOptions;
   readonly work: JobWork;
 };
 
-/** Makes a job runnable; its data and its result are checked. */
 export const runJob = <Data, Result, State = never>(
   handler: JobHandler<Data, Result, State>,
   options: RunOptions = {},
@@ -57,7 +50,6 @@ export const runJob = <Data, Result, State = never>(
   };
 };
 
-/** Makes a job of `SPLIT_JOB_NAMES` runnable; data and results of the job and of its parts are checked. */
 export const runSplitJob = <Data, Part, PartResult, Result, State = never>(
   handler: SplitJobHandler<Data, Part, PartResult, Result, State>,
   options: RunOptions = {},

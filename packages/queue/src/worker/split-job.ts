@@ -10,11 +10,7 @@ const PARTS_AT_ONCE = 200;
 
 type StoredJob = Job<StoredData, unknown>;
 
-/**
- * Resolves to the results of all parts, in order; throws `WaitingChildrenError` while some are missing, and
- * the job runs again later.
- * @param deps.save stores the changed data of the job, or throws
- */
+/** In order; throws `WaitingChildrenError` while parts are missing. */
 export const awaitParts = async (deps: {
   readonly name: JobName;
   readonly job: StoredJob;
@@ -76,7 +72,6 @@ export const awaitParts = async (deps: {
 const partIdOf = (job: StoredJob, index: number): string =>
   `${(job.id ?? "").replaceAll(":", "-")}-${job.timestamp.toString(36)}-part-${index}`;
 
-/** Starts a part, unless it waits, runs or has completed. */
 const startPart = async (queue: JobQueue, id: string, parent: StoredJob, data: StoredData): Promise<void> => {
   const state = await queue.getJobState(id);
   if (state === "failed") {
