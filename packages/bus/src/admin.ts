@@ -16,13 +16,9 @@ export type NewTopic = {
   config?: Readonly<Record<string, string>>;
 };
 
-/** The offsets of one partition; `end` is the next one to be written. */
 export type PartitionBounds = { partition: number; start: number; end: number };
 
-/**
- * `committed` and `lag` are null when they are unknown; what was committed in a deleted topic of this name does not count.
- * A lag counts messages, control records included.
- */
+/** null: unknown, or of a deleted topic of this name; control records count. */
 export type PartitionLag = {
   topic: string;
   partition: number;
@@ -33,45 +29,34 @@ export type PartitionLag = {
 };
 
 export type Admin = {
-  /** Waits for the brokers as long as it takes; rejects when waiting cannot help, and after `stop`. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Creates the topics that do not exist, leaves the others as they are, and resolves when all have leaders.
-   * @param deadlineMs how long to try again what may pass, such as too few brokers for the replicas; default: 30 s
-   */
+  /** Leaves existing topics as they are; waits until all have leaders. */
   createTopics(topics: readonly NewTopic[], deadlineMs?: number): Promise<void>;
   listTopics(): Promise<string[]>;
-  /** The number of replicas of the partition that has the fewest. */
   fetchReplicas(topic: string): Promise<number>;
-  /** Topics that do not exist are no error. */
   deleteTopics(topics: readonly string[]): Promise<void>;
   topicConfig(topic: string): Promise<Record<string, string>>;
-  /** Differs from that of a topic of the same name that was deleted; null: the brokers give none, as before Kafka 2.8. */
+  /** null: none, as before Kafka 2.8. */
   fetchTopicId(topic: string): Promise<string | null>;
   fetchOffsets(topic: string): Promise<PartitionBounds[]>;
-  /** The first offset of each partition at or after an instant, ms since the epoch; the end when there is none. */
+  /** ms since the epoch; the end when nothing follows. */
   fetchOffsetsAt(topic: string, instant: number): Promise<PartitionOffset[]>;
-  /** The number of brokers in the cluster. */
   fetchBrokers(): Promise<number>;
-  /** The number of consumers in a group; 0 for a group that nobody has joined. */
   fetchMembers(groupId: string): Promise<number>;
-  /** The committed offsets as the broker holds them; null where nothing usable is committed. */
   fetchCommitted(
     groupId: string,
     topics: readonly string[],
   ): Promise<{ topic: string; partition: number; offset: number | null }[]>;
-  /** Every partition of the topics. A failed request rejects: the lag is unknown then, not zero. */
+  /** A failed request rejects: the lag is unknown then. */
   fetchLag(groupId: string, topics: readonly string[]): Promise<PartitionLag[]>;
-  /** Moves a group that has no members, all partitions or none; rejects while it has some. */
+  /** Rejects while the group has members. */
   setCommitted(groupId: string, offsets: readonly PartitionOffset[]): Promise<void>;
 };
 
 const TOPIC_DEADLINE_MS = 30_000;
 
-/**
- * True if a change of topics has not reached the broker yet: a loaded one may still know the state before.
- */
+/** A loaded broker may still know the former state. */
 const isPropagating = (error: unknown): boolean =>
   ["UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"].includes(
     protocolErrorType(error) ?? "",
@@ -100,7 +85,7 @@ export const createAdmin = (deps: Connection): Admin => {
       .map(({ partition, low, high }) => ({ partition, start: toOffset(low), end: toOffset(high) }))
       .sort((a, b) => a.partition - b.partition);
 
-  // kafkajs' admin client tells no ids, and would join the group to commit, which takes as long as a fetch waits.
+  // kafkajs' admin client gives no ids, and joins the group to commit, which is slow.
   const ownCluster = createCluster(createKafka(deps));
   let connected: Promise<void> | undefined;
   const cluster = async (): Promise<OpenCluster> => {
@@ -149,7 +134,7 @@ export const createAdmin = (deps: Connection): Admin => {
           waiting,
         );
         await retry(() => admin.fetchTopicMetadata({ topics: topics.map(({ topic }) => topic) }), waiting);
-        // Metadata names a leader before that broker knows that it leads, so the leader itself is asked.
+        // Metadata names a leader before that broker knows that it leads.
         for (const { topic } of topics) await retry(() => admin.fetchTopicOffsets(topic), waiting);
       }),
     listTopics: () => call("list_topics", () => admin.listTopics()),

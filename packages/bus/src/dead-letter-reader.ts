@@ -2,41 +2,26 @@ import { type DeadLetterFacts, deadLetterOf, deadLetterTopic } from "@conversati
 import type { BusMessage, TopicPartition } from "./message.ts";
 import type { BusRange, RangeReader } from "./range-reader.ts";
 
-/** One dead letter: the facts in its headers and the message itself. */
 export type DeadLetter = DeadLetterFacts & {
-  /** Its position in the dead-letter topic of `topic`. */
   readonly place: { readonly partition: number; readonly offset: number };
   readonly message: BusMessage;
 };
 
-/**
- * Conditions that are left out hold for every dead letter. Instants are those of the refusal, ms since the epoch.
- */
+/** Instants of the rejection, ms since the epoch. */
 export type DeadLetterFilter = {
   readonly reasons?: readonly string[] | null;
   readonly from?: number | null;
-  /** Before this instant. */
   readonly to?: number | null;
 };
 
-/**
- * Dead letters by the topic from which they came.
- * @throws the errors of `RangeReader`
- */
 export type DeadLetterReader = {
-  /** The ranges in which fitting dead letters may lie now, one for each partition that has some. */
   ranges(topic: string, filter?: DeadLetterFilter): Promise<BusRange[]>;
-  /**
-   * All dead letters of a range, some at a time. `unreadable` counts other messages, `next` is the offset
-   * behind them.
-   */
+  /** `unreadable` counts other messages; `next`: the offset behind them. */
   read(
     range: BusRange,
     signal?: AbortSignal,
   ): AsyncIterable<{ deadLetters: DeadLetter[]; unreadable: number; next: number }>;
-  /** The fitting dead letters that are there at the call, partition by partition. */
   list(topic: string, filter?: DeadLetterFilter, signal?: AbortSignal): AsyncIterable<DeadLetter>;
-  /** The dead letter at a position of the dead-letter topic; null when there is none. */
   find(
     topic: string,
     place: { readonly partition: number; readonly offset: number },
@@ -44,10 +29,9 @@ export type DeadLetterReader = {
   ): Promise<DeadLetter | null>;
 };
 
-/** A dead letter reaches the bus after its refusal, and the clock of the bus may differ. */
+/** It arrives after its rejection, and the bus's clock may differ. */
 const CLOCK_MARGIN_MS = 60_000;
 
-/** True if the dead letter meets all conditions; one without an instant meets none by time. */
 export const deadLetterFits = (
   deadLetter: Pick<DeadLetterFacts, "reason" | "rejectedAt">,
   { reasons, from, to }: DeadLetterFilter,
@@ -59,7 +43,7 @@ export const deadLetterFits = (
 
 const toDeadLetter = (topic: string, message: BusMessage): DeadLetter | undefined => {
   const facts = deadLetterOf(message.headers);
-  // Ingest writes the name of this topic into its dead letters.
+  // Ingest writes the source topic into its dead letters.
   if (facts === undefined || facts.topic !== topic) return undefined;
   return { ...facts, place: { partition: message.partition, offset: message.offset }, message };
 };
@@ -67,7 +51,6 @@ const toDeadLetter = (topic: string, message: BusMessage): DeadLetter | undefine
 const lostIsGone = (): void => {};
 
 export const createDeadLetterReader = (deps: {
-  /** Started and stopped by the caller. */
   readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read" | "topicId">;
   readonly topics: readonly string[];
 }): DeadLetterReader => {

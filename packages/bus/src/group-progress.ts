@@ -12,24 +12,15 @@ import { busError } from "./kafkajs/errors.ts";
 import { toOffset } from "./records/offset.ts";
 import { isOfFormerTopic } from "./topics/topic-stamp.ts";
 
-/**
- * Progress of a group on one partition. `end` excludes messages not yet on all in-sync replicas; `committed`
- * is null where no commit is usable.
- */
+/** `end`: what all in-sync replicas have; `committed`: null without a usable commit. */
 export type PartitionProgress = { partition: number; start: number; end: number; committed: number | null };
 
-/** `topicId`: differs from that of a topic of the same name that was deleted; null: the brokers give none. */
 export type TopicProgress = { topicId: string | null; partitions: PartitionProgress[] };
 
-/** Asks the brokers each time, for the partitions too: no part of an answer is older than the question. */
+/** Nothing is cached. */
 export type GroupProgress = {
-  /** Waits for the brokers as long as it takes; rejects when waiting cannot help, and after `stop`. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Every partition of the topic, by number.
-   * @throws ServiceError `group_progress`
-   */
   fetch(topic: string): Promise<TopicProgress>;
 };
 
@@ -41,8 +32,7 @@ export const createGroupProgress = (deps: Connection & { groupId: string }): Gro
   const fetch = async (topic: string): Promise<TopicProgress> => {
     const leaders = await fetchLeaders(cluster, topic);
     const numbers = [...leaders.keys()];
-    // Commits are asked for before ends, so a commit beyond the end belongs to a deleted topic of the same
-    // name.
+    // Commits first: one beyond the end then belongs to a deleted topic of this name.
     const coordinator = await cluster.findGroupCoordinator({ groupId });
     const answer = await coordinator.offsetFetch({
       groupId,
@@ -55,7 +45,7 @@ export const createGroupProgress = (deps: Connection & { groupId: string }): Gro
     );
     const starts = await listOffsets(cluster, topic, leaders, EARLIEST, READ_UNCOMMITTED);
     const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_UNCOMMITTED);
-    // Last, so that neither commits nor ends can belong to a later topic than this.
+    // Last: neither commits nor ends can belong to a later topic.
     const topicId = await fetchTopicId(cluster, topic, leaders);
     const partitions = numbers.map((partition) => {
       const [start, end] = [starts.get(partition) ?? 0, ends.get(partition) ?? 0];

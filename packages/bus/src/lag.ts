@@ -1,7 +1,4 @@
-/**
- * Messages between a group's position and the end; null: unknown. A negative or deleted position counts from
- * the start.
- */
+/** null: unknown; a deleted position counts from the start. */
 export const lagOf = (partition: {
   start: number | null;
   end: number | null;

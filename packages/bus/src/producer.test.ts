@@ -41,10 +41,9 @@ it("leaves headers without a value out, but not of several values", () => {
 describe("requests", () => {
   const log = createLogger({ service: "test", level: "silent" });
   const away = new kafkajs.KafkaJSConnectionError("connect ECONNREFUSED 127.0.0.1:9092");
-  /** What kafkajs throws when its own retries are used up. */
+  /** As kafkajs throws when its own retries are used up. */
   const givenUp = Object.assign(new kafkajs.KafkaJSNonRetriableError(away), { cause: away });
 
-  /** Sends fail with what is in `failures`, one after another, and then succeed. */
   const setup = (failures: Error[], work: () => Promise<void> = () => Promise.resolve()) => {
     const sent: string[] = [];
     const abort = new AbortController();

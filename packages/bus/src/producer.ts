@@ -10,7 +10,7 @@ import { type Connection, connectTo, createKafka, METADATA_MAX_AGE_MS, RETRY } f
 import { busError, mayPass } from "./kafkajs/errors.ts";
 import type { BusHeaders } from "./message.ts";
 
-/** A message to send. Without a partition the hash of the key chooses it; `timestamp` is in milliseconds. */
+/** `timestamp`: ms. */
 export type OutgoingMessage = {
   key: Buffer | string | null;
   value: Buffer | string | null;
@@ -24,14 +24,9 @@ export type ProducerDeps = Connection & {
 };
 
 export type Producer = {
-  /** Waits for the brokers as long as it takes; rejects when waiting cannot help, and after `stop`. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Resolves when every in-sync replica has all messages, in order for each partition; waits without limit.
-   * After a rejection some may have been written.
-   * @throws ServiceError `produce`
-   */
+  /** Resolves when all in-sync replicas have all; `produce`: some may be written. */
   send(topic: string, messages: readonly OutgoingMessage[]): Promise<void>;
 };
 
@@ -42,12 +37,11 @@ const COMPRESSION = {
   zstd: CompressionTypes.ZSTD,
 };
 
-/** The messages of one send are split into requests of about this size: brokers refuse batches over 1 MiB. */
+/** Brokers reject batches over 1 MiB. */
 const MAX_REQUEST_BYTES = 900_000;
 const SAME_LINE_MS = 30_000;
-/** How often what kafkajs repeats is looked at. */
 const LOOK_MS = 2_000;
-/** Offsets, lengths and other fields of one record, at most. */
+/** Bytes of other fields, at most. */
 const RECORD_OVERHEAD = 64;
 
 const bytesOf = (part: Buffer | string | null | undefined): number =>
@@ -61,7 +55,6 @@ const sizeOf = (message: OutgoingMessage): number => {
   return size;
 };
 
-/** Cuts messages into runs of at most `maxBytes`; a larger message is a run of its own. */
 export const splitByBytes = (
   messages: readonly OutgoingMessage[],
   maxBytes: number,
@@ -83,10 +76,7 @@ export const splitByBytes = (
   return runs;
 };
 
-/**
- * Headers as kafkajs can write them: a header without a value is left out; among several of one name it
- * becomes empty.
- */
+/** kafkajs writes no null. */
 export const toHeaders = (headers: BusHeaders): IHeaders =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, header]) => {
@@ -103,14 +93,11 @@ const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessag
   ...(timestamp !== undefined && { timestamp: String(timestamp) }),
 });
 
-/**
- * Sends one request at a time: kafkajs reuses the sequence number of a failed request, so one in between
- * would count as its copy.
- */
+/** kafkajs reuses a failed request's sequence number, so one in between would count as its copy. */
 export const createSending = <Request>(deps: {
   readonly send: (request: Request) => Promise<unknown>;
   readonly topicOf: (request: Request) => string;
-  /** What has failed since the last call and is repeated by kafkajs itself; undefined: nothing. */
+  /** Since the last call. */
   readonly failure: () => string | undefined;
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -120,7 +107,6 @@ export const createSending = <Request>(deps: {
   const { send, topicOf, signal, log, pauseMs = 500 } = deps;
   let before: Promise<void> = Promise.resolve();
   let last = { line: "", at: 0 };
-  /** Logs a failure: the same one again after half a minute only. */
   const noteFailure = (topic: string, error: unknown): void => {
     const line = `${topic} ${String(error)}`;
     const at = performance.now();
@@ -132,12 +118,12 @@ export const createSending = <Request>(deps: {
     for (const request of requests) {
       const topic = topicOf(request);
       deps.failure();
-      // kafkajs repeats by itself what a missing topic refuses, for ever.
+      // kafkajs repeats for ever what a missing topic rejects.
       const look = setInterval(() => {
         const error = deps.failure();
         if (error !== undefined) noteFailure(topic, error);
       }, deps.lookMs ?? LOOK_MS);
-      // kafkajs' own retries are endless, but end when retries within them are used up.
+      // kafkajs' endless retries end when the retries within them do.
       await retry(() => send(request), {
         signal,
         initialMs: pauseMs,
@@ -153,16 +139,13 @@ export const createSending = <Request>(deps: {
   };
 };
 
-/** The partition that kafkajs would choose, chosen once: it asks again at each attempt. */
+/** kafkajs asks again at each attempt. */
 const createPartitioner: ICustomPartitioner = () => {
   const choose = kafkajs.Partitioners.DefaultPartitioner();
   return (choice) => (choice.message.partition ??= choose(choice));
 };
 
-/**
- * Repeats a request until every partition answered: kafkajs silently leaves out a partition whose leader
- * moved.
- */
+/** kafkajs silently leaves out a partition whose leader moved. */
 export const createAnsweredSend =
   (send: (request: ProducerRecord) => Promise<RecordMetadata[]>) =>
   async (request: ProducerRecord): Promise<void> => {
@@ -174,10 +157,7 @@ export const createAnsweredSend =
     }
   };
 
-/**
- * An idempotent producer. After a longer absence of one broker, parts that others had taken may be there
- * twice.
- */
+/** After a broker's long absence parts may be there twice. */
 export const createProducer = (deps: ProducerDeps): Producer => {
   const { log } = deps;
   const compression = COMPRESSION[deps.compression ?? "none"];

@@ -17,45 +17,28 @@ import { createDamageCheck } from "./records/damage-check.ts";
 import { toOffset } from "./records/offset.ts";
 import { readSlices } from "./records/record-slices.ts";
 
-/** The messages of one partition with `from` <= offset < `to`. */
+/** `from` <= offset < `to` */
 export type BusRange = {
   topic: string;
-  /** With it nothing else is read of a topic of the same name that is created anew. */
+  /** With it, a new topic of the same name is not read. */
   topicId?: string | null;
   partition: number;
   from: number;
   to: number;
 };
 
-/** Reads ranges of a topic without a consumer group, so reading changes nothing on the bus. */
+/** Without a group: reading changes nothing on the bus. */
 export type RangeReader = {
-  /** Waits for the brokers as long as it takes; rejects when waiting cannot help, and after `stop`. */
   start(): Promise<void>;
-  /** Ends all reading with an error. */
   stop(): Promise<void>;
-  /**
-   * Every partition by number. `end` lies behind the last message that can be read, so before the first open
-   * transaction.
-   * @throws ServiceError `bus_range`
-   */
+  /** `end`: before the first open transaction; throws `bus_range`. */
   bounds(topic: string): Promise<PartitionBounds[]>;
-  /**
-   * Differs from that of a topic of the same name that was deleted; null: the brokers give none. Ask before the offsets
-   * that are to count in it.
-   * @throws ServiceError `bus_range`
-   */
+  /** Ask before the offsets that are to count in it. */
   topicId(topic: string): Promise<string | null>;
-  /**
-   * For every partition the first offset at or after this bus time (ms), or `end`. With `CreateTime`, earlier
-   * times may follow.
-   * @throws ServiceError `bus_range`
-   */
+  /** With `CreateTime`, earlier times may follow. */
   offsetsAt(topic: string, timestampMs: number): Promise<PartitionOffset[]>;
   /**
-   * The messages of a range in order, never an empty list, without control records and aborted messages.
-   * Waits up to a minute for brokers, without limit for an open transaction.
-   * @throws the signal's reason, and ServiceError `topic_created_anew`, `range_lost` when retention deleted a
-   * part and `onLost` is absent, `range_beyond_end`, `bus_range` otherwise
+   * Never an empty list; throws `topic_created_anew`, `range_lost` without `onLost`, `range_beyond_end`, `bus_range`.
    */
   read(range: ReadRange): AsyncIterable<BusMessage[]>;
 };
@@ -63,7 +46,7 @@ export type RangeReader = {
 type ReadRange = BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void };
 
 const MAX_BYTES = 4 * 1024 * 1024;
-/** kafkajs gives a fetch up soon after this time, so it must cover a slow disk of a broker, too. */
+/** kafkajs gives up soon after it; a broker's disk may be slow. */
 const MAX_WAIT_MS = 5000;
 const DEADLINE_MS = 60_000;
 const SLICE_MESSAGES = 4096;
@@ -73,7 +56,6 @@ export const createRangeReader = (deps: Connection): RangeReader => {
   const abort = new AbortController();
   const cluster = createCluster(createKafka(deps));
 
-  /** Asks the brokers, again while they may answer later. */
   const ask = async <T>(what: string, signal: AbortSignal, question: () => Promise<T>): Promise<T> => {
     try {
       return await retry(() => unlessAborted(question(), signal), {
@@ -156,7 +138,6 @@ export const createRangeReader = (deps: Connection): RangeReader => {
           return await fetch(where, leader, position);
         } catch (error) {
           if (protocolErrorType(error) === "OFFSET_OUT_OF_RANGE") return "out of range";
-          // Another broker may lead by now.
           leader = undefined;
           throw error;
         }
@@ -193,11 +174,10 @@ export const createRangeReader = (deps: Connection): RangeReader => {
         position = nextOffset;
         if (position >= to) return;
       }
-      // A damaged batch is fetched again.
       if (position > first || fetched.messages.length > 0) continue;
       const end = toOffset(fetched.highWatermark);
       if (position >= end) throw beyondEnd(place, end, to);
-      // Below the stable end a broker gives at least one batch, unless the last ones were compacted away.
+      // Below the stable end only compacted batches are missing.
       if (position < toOffset(fetched.lastStableOffset)) position += 1;
     }
   }
@@ -213,7 +193,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
     offsetsAt: (topic, timestampMs) =>
       ask(`the brokers do not give offsets of ${topic}`, abort.signal, async () => {
         const leaders = await fetchLeaders(cluster, topic);
-        // Ends are asked for first, so messages that arrive in between lie behind them.
+        // Ends first: later messages lie behind them.
         const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_COMMITTED);
         const offsets = await listOffsets(cluster, topic, leaders, timestampMs, READ_COMMITTED);
         return Array.from(leaders.keys(), (partition) => {
@@ -226,5 +206,5 @@ export const createRangeReader = (deps: Connection): RangeReader => {
 };
 
 const beyondEnd = (place: string, end: number, to: number): ServiceError =>
-  // Retryable: a new leader may not know the end yet that the old one has told.
+  // A new leader may not know the end yet.
   new ServiceError("range_beyond_end", `${place} ends at ${end}, before ${to}`, { retryable: true });

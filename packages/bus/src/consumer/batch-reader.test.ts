@@ -10,7 +10,6 @@ import { createPauses } from "./pauses.ts";
 
 const WHERE = { topic: "t", partition: 0 };
 
-/** A member whose position is `position`, and a fetch for it. */
 const start = (
   position: number,
   onSlice: (slice: MessageSlice) => Taken = () => "continue",

@@ -12,20 +12,16 @@ import type { Membership } from "./membership.ts";
 import type { Pauses } from "./pauses.ts";
 import { createSliceSizer } from "./slices.ts";
 
-/** How long one slice may hold the event loop. */
 const SLICE_MS = 20;
-/** Pause before a batch that no longer counts is fetched again. */
 const STALE_BATCH_MS = 20;
 
-/** What kafkajs calls a batch: what one fetch has brought of a partition. */
 type FetchedPart = { readonly fetchedOffset: string; readonly messages: readonly PassedBatch[] };
 
 export type BatchReader = {
-  /** Hands the messages of a fetched batch over in slices, until the owner or a rejoin stops it. */
   eachBatch(payload: EachBatchPayload): Promise<void>;
 };
 
-/** Cuts the batches of kafkajs into slices that leave the event loop free for heartbeats. */
+/** In slices, which leave the event loop free for heartbeats. */
 export const createBatchReader = (deps: {
   readonly membership: Membership;
   readonly gate: Pick<JoinGate, "committedOffset">;
@@ -44,15 +40,12 @@ export const createBatchReader = (deps: {
       membership.lastTick = Date.now();
       return taken;
     } catch (error) {
-      // kafkajs does not restart after a non-retriable error: it ends with CRASH.
+      // After a non-retriable error kafkajs does not restart.
       throw new kafkajs.KafkaJSNonRetriableError(error instanceof Error ? error : String(error));
     }
   };
 
-  /**
-   * False after a rejoin by another fetcher: resolving offsets then would skip messages that the new epoch
-   * must deliver.
-   */
+  /** After another fetcher's rejoin, resolving offsets would skip messages of the new epoch. */
   const isCurrent = (payload: EachBatchPayload): boolean => {
     const { batch } = payload;
     const { topic, partition } = batch;
@@ -68,7 +61,6 @@ export const createBatchReader = (deps: {
     return Math.max(0, position) === Number(fetchedOffset);
   };
 
-  /** Hands a slice over and moves the position; true when the next one may follow. */
   const pass = (payload: EachBatchPayload, slice: MessageSlice, startedAt: number): boolean => {
     const { topic, partition, messages, nextOffset } = slice;
     const taken = handOver(slice);
@@ -118,7 +110,7 @@ export const createBatchReader = (deps: {
       }
       await nextTurn();
       await payload.heartbeat();
-      // A pause, a stop or a rejoin may have come in that turn; the rest is fetched again.
+      // A pause, a stop or a rejoin may have come in that turn.
       if (!goesOn() || pauses.isPaused({ topic, partition })) return;
       startedAt = performance.now();
     }

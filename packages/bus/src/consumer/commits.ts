@@ -6,16 +6,14 @@ import type { PartitionOffset } from "../message.ts";
 import type { Consumer } from "./contract.ts";
 import { type Membership, mayCommit } from "./membership.ts";
 
-/** A way to send a commit with the generation that kafkajs holds at the call. */
 export type SendCommit = (request: OffsetsByTopicPartition) => Promise<void>;
 
 export type Commits = {
   commit: Consumer["commit"];
-  /** Commits go this way from now on; undefined: by the consumer itself. */
   sendBy(send: SendCommit | undefined): void;
 };
 
-/** The member has lost its generation, or will: only a rejoin helps. */
+/** Only a rejoin helps. */
 const FENCED: ReadonlySet<string> = new Set([
   "ILLEGAL_GENERATION",
   "UNKNOWN_MEMBER_ID",
@@ -42,12 +40,7 @@ const toRequest = (offsets: readonly StampedOffset[]): OffsetsByTopicPartition =
   ),
 });
 
-/**
- * Commits of one member, one at a time so that none overtakes a newer one. `sendBy` is preferred: kafkajs'
- * own commit may be repeated under a new generation.
- * @param deps.commitOffsets kafkajs' own commit, used before the first batch of an epoch. It repeats by
- * itself, and a repetition after a rejoin would carry the new generation, so `sendBy` is preferred.
- */
+/** One at a time, so that none overtakes; kafkajs' own commit may be repeated under a new generation. */
 export const createCommits = (deps: {
   readonly membership: Membership;
   readonly commitOffsets: (
@@ -72,14 +65,13 @@ export const createCommits = (deps: {
     try {
       return await retry(
         async () => {
-          // kafkajs puts the generation into the request in this turn: no join can come between check and
-          // use.
+          // kafkajs takes the generation in this turn: no join comes between check and use.
           if (!mayCommit(membership, epoch)) return "fenced";
           const stamped = offsets.flatMap((entry) => {
             const metadata = topics.stampOf(entry.topic);
             return metadata === undefined ? [] : [{ ...entry, metadata }];
           });
-          // Nothing was read yet of a topic without a position.
+          // Nothing was read yet.
           if (stamped.length < offsets.length) return "fenced";
           if (sendCommit !== undefined) await sendCommit(toRequest(stamped));
           else await commitOffsets(stamped.map((entry) => ({ ...entry, offset: String(entry.offset) })));

@@ -21,7 +21,7 @@ const FETCH: FetchLimits = {
   maxWaitMs: 250,
 };
 
-/** How often the ids of the topics are compared. Until then nothing is lost: offsets are committed with the id. */
+/** Nothing is lost until then (docs/decisions/0031). */
 const TOPIC_LOOK_MS = 2_000;
 
 const createCounters = (metrics: Metrics | undefined) => ({
@@ -40,7 +40,6 @@ const createCounters = (metrics: Metrics | undefined) => ({
   ),
 });
 
-/** Connects and subscribes, waiting for brokers and topics as long as it takes. */
 const subscribe = async (
   consumer: KafkaConsumer,
   { topics, log }: ConsumerDeps,
@@ -69,7 +68,7 @@ const subscribe = async (
   }
 };
 
-/** Waits for the group's coordinator. What does not pass is left to the consumer, which tells it. */
+/** The consumer reports errors that do not pass. */
 const findCoordinator = async (
   kafka: Kafka,
   { groupId, log }: ConsumerDeps,
@@ -94,10 +93,7 @@ const findCoordinator = async (
   }
 };
 
-/**
- * A member of a consumer group. Slices are taken or refused at once and committed later by `commit`. After a
- * join, each partition starts again at its committed offset under a new epoch.
- */
+/** After a join partitions start at their committed offsets. */
 export const createConsumer = (deps: ConsumerDeps): Consumer => {
   const { log, groupId, metrics } = deps;
   const sessionTimeoutMs = deps.sessionTimeoutMs ?? 30_000;
@@ -110,7 +106,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   let crashed = false;
   let running: Promise<void> | undefined;
 
-  // A function, since `stop` may come during a drain.
+  // `stop` may come during a drain.
   const isStopped = (): boolean => membership.phase === "stopped";
 
   const crash = (error: unknown): void => {
@@ -131,7 +127,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
       });
     }
     if (isStopped()) throw new kafkajs.KafkaJSNonRetriableError("the consumer is stopped");
-    // Drained first, fenced second: the other order throws finished work away.
+    // The other order throws finished work away.
     membership.phase = "joining";
   };
   const topics = createTopicGuard((topic, partitions) =>
@@ -165,7 +161,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
     metadataMaxAge: METADATA_MAX_AGE_MS,
     allowAutoTopicCreation: false,
     partitionAssigners: [gate.assigner],
-    // Only a new start looks for another coordinator, so it comes soon after the one is gone.
+    // Only a restart looks for another coordinator.
     retry: { ...RETRY, retries: 2, restartOnFailure: () => Promise.resolve(!isStopped()) },
   });
 
@@ -226,7 +222,6 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
       crash(loginError("consumer", payload.error) ?? payload.error.cause ?? payload.error);
       return;
     }
-    // kafkajs has left the group.
     restarts?.inc();
     log.warn({ groupId, error: payload.error.message }, "consumer restarts");
   });

@@ -1,10 +1,6 @@
 import { within } from "@conversation-export/runtime";
 
-/**
- * Runs a drain; resolves when it ends or after `waitMs`, then with `onLate`.
- * @param options.onLate called when `waitMs` have passed first; the drain goes on
- * @param options.onError called with the error of the drain, also of a late one
- */
+/** After `waitMs` the drain goes on; `onError` also gets its late error. */
 export const drainWithin = async (
   drain: () => void | Promise<void>,
   options: {

@@ -1,15 +1,12 @@
 import type { TopicPartition } from "../message.ts";
 
-/** `draining`: the old generation still commits. `joining`: nobody commits. */
+/** `draining`: the old generation still commits; `joining`: nobody does. */
 export type Phase = "idle" | "joined" | "draining" | "joining" | "stopped";
 
-/** The state of this member in its group. The parts of the consumer share it. */
 export type Membership = {
   phase: Phase;
-  /** The number of the last assignment, from 1. */
   epoch: number;
   assignment: readonly TopicPartition[];
-  /** Date.now() of the last sign of life. */
   lastTick: number;
 };
 
@@ -20,6 +17,5 @@ export const createMembership = (): Membership => ({
   lastTick: Date.now(),
 });
 
-/** True while offsets of `epoch` may be committed. */
 export const mayCommit = ({ epoch, phase }: Membership, of: number): boolean =>
   of === epoch && (phase === "joined" || phase === "draining");

@@ -3,16 +3,12 @@ import type { Membership } from "./membership.ts";
 
 type Topics = { topic: string; partitions: number[] }[];
 
-/**
- * The paused partitions of one member. kafkajs keeps its own pauses over a join; the end of a join lifts them
- * all.
- */
+/** kafkajs keeps pauses over a join, so its end lifts them all. */
 export type Pauses = {
   pause(partitions: readonly TopicPartition[]): void;
   resume(partitions: readonly TopicPartition[]): void;
   isPaused(where: TopicPartition): boolean;
   count(): number;
-  /** Resumes everything. */
   lift(): void;
 };
 
@@ -38,8 +34,7 @@ export const createPauses = (deps: {
       deps.pause(byTopic(partitions));
     },
     resume: (partitions) => {
-      // During a rejoin kafkajs would keep its pause: noted as paused, the partition is resumed at the end of
-      // the join.
+      // Then the end of the join resumes it.
       if (membership.phase !== "joined") return;
       const known = partitions.filter((where) => paused.delete(keyOf(where)));
       if (known.length > 0) deps.resume(byTopic(known));

@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { createSliceSizer } from "./slices.ts";
 
-/** The sizes that come out when each message takes `msEach`. */
 const settle = (sliceMs: number, msEach: number): number => {
   const sizer = createSliceSizer(sliceMs);
   for (let round = 0; round < 20; round++) sizer.took(sizer.size(), sizer.size() * msEach);

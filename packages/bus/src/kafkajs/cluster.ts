@@ -5,11 +5,9 @@ import type { FetchedPartition } from "./fetch-response.ts";
 import { privateOf } from "./internals.ts";
 import { askTopicIds } from "../topics/topic-ids.ts";
 
-/** Times with a meaning of their own in `ListOffsets`. */
 export const LATEST = -1;
 export const EARLIEST = -2;
 
-/** Isolation levels: open and aborted transactions count, or they do not. */
 export const READ_UNCOMMITTED = 0;
 export const READ_COMMITTED = 1;
 
@@ -19,7 +17,6 @@ type ListOffsets = {
 };
 type OffsetList = {
   topic: string;
-  /** `metadata`: only of committed offsets. */
   partitions: { partition: number; offset: string; metadata?: string | null }[];
 }[];
 
@@ -31,27 +28,27 @@ type Fetch = {
   topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
 };
 
-/** The parts of kafkajs' own client that its types leave out. */
+/** kafkajs' types leave these out. */
 export type OpenBroker = Omit<Broker, "offsetFetch" | "offsetCommit" | "fetch"> & {
   listOffsets(request: ListOffsets): Promise<{ responses: OffsetList }>;
   offsetFetch(request: {
     groupId: string;
     topics: { topic: string; partitions: { partition: number }[] }[];
   }): Promise<{ responses: OffsetList }>;
-  /** Rejects with the error code of a partition. Without a member the group must have none. */
+  /** Without a member the group must have none. */
   offsetCommit(request: {
     groupId: string;
     groupGenerationId: number;
     memberId: string;
     topics: { topic: string; partitions: { partition: number; offset: string; metadata: string | null }[] }[];
   }): Promise<unknown>;
-  /** Rejects with the error code of a partition. No responses at all: the broker throttles. */
+  /** No responses: the broker throttles. */
   fetch(
     request: Fetch,
   ): Promise<{ responses: { topicName: string; partitions: readonly FetchedPartition[] }[] }>;
 };
 export type OpenCluster = Omit<Cluster, "metadata" | "findBroker" | "findGroupCoordinator"> & {
-  /** Nothing when no broker answers. */
+  /** undefined: no broker answers. */
   metadata(request: {
     topics: string[];
   }): Promise<
@@ -62,19 +59,14 @@ export type OpenCluster = Omit<Cluster, "metadata" | "findBroker" | "findGroupCo
   findGroupCoordinator(group: { groupId: string }): Promise<OpenBroker>;
 };
 
-/** A topic's partitions by number, with the broker that leads each. */
 export type Leaders = ReadonlyMap<number, number>;
 
-/**
- * A cluster client of kafkajs. The admin client keeps its first metadata for ever and ends partitions at the
- * first open transaction.
- */
+/** The admin client never refreshes metadata and ends partitions at the first open transaction. */
 export const createCluster = (kafka: Kafka): OpenCluster => {
   const create = privateOf(kafka, "private:Kafka:createCluster") as (options: object) => OpenCluster;
   return create.call(kafka, { allowAutoTopicCreation: false, metadataMaxAge: METADATA_MAX_AGE_MS });
 };
 
-/** The offsets of an answer by partition. */
 export const offsetsOf = (responses: OffsetList, topic: string): Map<number, number> =>
   new Map(
     responses
@@ -82,7 +74,6 @@ export const offsetsOf = (responses: OffsetList, topic: string): Map<number, num
       .flatMap(({ partitions }) => partitions.map(({ partition, offset }) => [partition, toOffset(offset)])),
   );
 
-/** Asks a broker for the partitions of a topic. Rejects with a retriable error when none answers. */
 export const fetchLeaders = async (cluster: OpenCluster, topic: string): Promise<Leaders> => {
   const metadata = await cluster.metadata({ topics: [topic] });
   const found = metadata?.topicMetadata.find((entry) => entry.topic === topic)?.partitionMetadata;
@@ -94,10 +85,7 @@ export const fetchLeaders = async (cluster: OpenCluster, topic: string): Promise
   );
 };
 
-/**
- * The offset of each partition for `timestamp`: a time in milliseconds, `LATEST` or `EARLIEST`; -1 where all
- * messages are earlier. Rejects when the answer lacks a partition.
- */
+/** `timestamp`: ms, `LATEST` or `EARLIEST`; -1: all messages are earlier. */
 export const listOffsets = async (
   cluster: OpenCluster,
   topic: string,
@@ -122,10 +110,7 @@ export const listOffsets = async (
   return offsets;
 };
 
-/**
- * The id of a topic by each leader; null: brokers give none. Rejects with a retriable error when they
- * disagree.
- */
+/** null: none; rejects when brokers disagree. */
 export const fetchTopicId = async (
   cluster: OpenCluster,
   topic: string,

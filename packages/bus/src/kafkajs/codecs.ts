@@ -3,12 +3,11 @@ import kafkajs from "kafkajs";
 
 const { CompressionCodecs, CompressionTypes } = kafkajs;
 
-/** Synchronous: for record batches of a few MB a trip to the thread pool takes longer. */
+/** Synchronous: for a few MB a trip to the thread pool takes longer. */
 const compressBy = (compress: (data: Buffer) => Buffer) => () => ({
   compress: ({ buffer }: { buffer: Buffer }) => Promise.resolve().then(() => compress(buffer)),
 });
 
-/** Registers the compressions that our producers use with kafkajs, for the whole process. */
 export const registerCodecs = (): void => {
   CompressionCodecs[CompressionTypes.GZIP] = compressBy(gzipSync);
   CompressionCodecs[CompressionTypes.ZSTD] = compressBy(zstdCompressSync);

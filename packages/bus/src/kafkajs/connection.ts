@@ -8,24 +8,20 @@ import { isTokenLogin, tokensOf } from "../login/shared-tokens.ts";
 import { patchKafkajs } from "./patches.ts";
 import { tokenMechanism } from "./token-login.ts";
 
-/** How to reach the brokers. `clientId` names this process in the brokers' logs and quotas. */
+/** `clientId`: for the brokers' logs and quotas. */
 export type Connection = KafkaServers & { clientId: string; log: Logger };
 
-/** Events that kafkajs tells in its log alone. */
+/** Events that kafkajs reports only in its log. */
 export type LogWatch = {
   onLine?: () => void;
   onOffsetOutOfRange?: (where: TopicPartition) => void;
-  /** An error of a request, which kafkajs may repeat. */
   onFailure?: (error: string) => void;
 };
 
-/**
- * Short pauses, so that a broker that comes back is seen soon. Every value is given: under NODE_ENV=test
- * kafkajs has other defaults.
- */
+/** All values, because NODE_ENV=test changes kafkajs' defaults. */
 export const RETRY = { initialRetryTime: 200, maxRetryTime: 3000, retries: 8, factor: 0.2, multiplier: 2 };
 
-/** kafkajs refreshes metadata when a broker refuses, not when one hangs; its own age is five minutes. */
+/** kafkajs refreshes metadata when a broker refuses, not when it hangs. */
 export const METADATA_MAX_AGE_MS = 10_000;
 
 const saslOf = ({ sasl, ssl, log }: Connection): Pick<KafkaConfig, "sasl"> => {
@@ -36,10 +32,7 @@ const saslOf = ({ sasl, ssl, log }: Connection): Pick<KafkaConfig, "sasl"> => {
   return { sasl: tokenMechanism(tokensOf(sasl, ssl?.ca), extensions, log) };
 };
 
-/**
- * A kafkajs client that passes batches on unparsed for `readSlices`. Patches the library for the whole
- * process.
- */
+/** Batches come unparsed; patches kafkajs for the whole process. */
 export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka => {
   registerCodecs();
   patchKafkajs();
@@ -78,11 +71,7 @@ export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka
   });
 };
 
-/**
- * Connects, waiting for the brokers as long as it takes.
- * @throws ServiceError `bus_start`, `bus_credentials`, `bus_token` or `bus_tls` when waiting cannot help, and the signal's
- * reason
- */
+/** Throws `bus_start`, `bus_credentials`, `bus_token`, `bus_tls` when waiting cannot help. */
 export const connectTo = async (
   client: { connect(): Promise<void> },
   name: string,

@@ -1,26 +1,25 @@
 import { ServiceError, tlsTroubleOf } from "@conversation-export/runtime";
 import kafkajs from "kafkajs";
 
-/** Errors that pass although kafkajs calls them final: a lock is held while a broker does not answer. */
+/** kafkajs calls them final, but a lock is held while a broker does not answer. */
 const PASSING: ReadonlySet<string> = new Set(["KafkaJSNumberOfRetriesExceeded", "KafkaJSLockTimeout"]);
 
-/** True if a later attempt may succeed: away brokers, elections, missing topics; not refused credentials. */
 export const mayPass = (error: unknown): boolean => {
-  // When its own retries are used up kafkajs wraps the last error into one that it calls final.
+  // kafkajs wraps the last error into a final one.
   for (let current = error; current instanceof kafkajs.KafkaJSError; current = current.cause) {
     if (PASSING.has(current.name) || current.retriable) return true;
   }
   return false;
 };
 
-/** True if creating topics may succeed later: controller or brokers are not registered yet. */
+/** Controller or brokers may not be registered yet. */
 export const mayBeCreatedLater = (error: unknown): boolean => {
   if (!(error instanceof kafkajs.KafkaJSAggregateError)) return false;
   const open = error.errors.filter((one) => protocolErrorType(one) !== "TOPIC_ALREADY_EXISTS");
   return open.every((one) => protocolErrorType(one) === "INVALID_REPLICATION_FACTOR" || mayPass(one));
 };
 
-/** The type of a protocol error (`ILLEGAL_GENERATION`, …), also when kafkajs has wrapped it. */
+/** Also when kafkajs has wrapped it. */
 export const protocolErrorType = (error: unknown): string | undefined => {
   for (let current = error; current instanceof Error; current = current.cause) {
     if ("type" in current && typeof current.type === "string") return current.type;
@@ -28,7 +27,6 @@ export const protocolErrorType = (error: unknown): string | undefined => {
   return undefined;
 };
 
-/** Wraps an error of kafkajs; `retryable` as `mayPass` says. */
 export const busError = (code: string, message: string, cause: unknown): ServiceError =>
   new ServiceError(code, `${message}: ${cause instanceof Error ? cause.message : String(cause)}`, {
     retryable: mayPass(cause),
@@ -38,17 +36,13 @@ export const busError = (code: string, message: string, cause: unknown): Service
 const causesOf = (error: unknown): Error[] =>
   error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 
-/** True if the TLS handshake failed, which kafkajs takes for trouble of the network. */
+/** kafkajs takes a failed handshake for trouble of the network. */
 const isTlsTrouble = (error: unknown): boolean =>
   causesOf(error).some((cause) => "code" in cause && tlsTroubleOf(cause.code) !== undefined);
 
-/** As `mayPass`, for the first connection: wrong certificates will not become right. */
 export const mayPassAtStart = (error: unknown): boolean => mayPass(error) && !isTlsTrouble(error);
 
-/**
- * `bus_credentials`: user, password or token refused; `bus_token`: no token; `bus_tls`: no common TLS;
- * undefined: another error.
- */
+/** `bus_credentials`: rejected; `bus_token`: none; `bus_tls`: no common TLS; undefined: another error. */
 export const loginError = (name: string, error: unknown): ServiceError | undefined => {
   const token = causesOf(error).find((cause) => cause instanceof ServiceError && cause.code === "bus_token");
   if (token !== undefined) {
@@ -66,6 +60,5 @@ export const loginError = (name: string, error: unknown): ServiceError | undefin
   return undefined;
 };
 
-/** The reason why a client could not start: as `loginError`, else `bus_start`. */
 export const startError = (name: string, error: unknown): ServiceError =>
   loginError(name, error) ?? busError("bus_start", `the ${name} cannot start`, error);

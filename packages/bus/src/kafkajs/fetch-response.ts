@@ -4,7 +4,7 @@ import { readBatches } from "../records/record-batch.ts";
 import type { FetchedBatch } from "../records/record-slices.ts";
 import { internals } from "./internals.ts";
 
-/** A batch in the place of a message, which is all that kafkajs passes on. */
+/** kafkajs passes on only messages. */
 export type PassedBatch = FetchedBatch & { readonly offset: string };
 
 export type FetchedPartition = {
@@ -19,7 +19,7 @@ export type FetchedPartition = {
 };
 type FetchedTopic = { readonly topicName: string; readonly partitions: readonly FetchedPartition[] };
 
-/** kafkajs' reader of the binary protocol, which its types leave out. */
+/** kafkajs' types leave it out. */
 type Decoder = {
   readInt16(): number;
   readInt32(): number;
@@ -31,9 +31,9 @@ type Decoder = {
 type Protocol = { readonly response: { decode(raw: Buffer): Promise<unknown> } };
 type FetchRequests = { protocol: (options: { version: number }) => (request: object) => Protocol };
 
-/** Behind every offset, so that kafkajs takes no batch for one before its position and moves past it. */
+/** Above every offset, so that kafkajs skips no batch. */
 const NO_OFFSET = "9223372036854775807";
-/** The first one of brokers that have transactions and batches; Kafka 4 has none before. */
+/** The first version with transactions and batches. */
 const FIRST_VERSION = 4;
 
 const readAborted = (decoder: Decoder): AbortedTransaction => ({
@@ -59,7 +59,7 @@ const partitionReader =
     const errorCode = decoder.readInt16();
     const highWatermark = decoder.readInt64().toString();
     const lastStableOffset = decoder.readInt64().toString();
-    if (version >= 5) decoder.readInt64(); // the first offset
+    if (version >= 5) decoder.readInt64();
     const aborted = decoder.readArray(readAborted);
     const replica = version >= 11 ? { preferredReadReplica: decoder.readInt32() } : {};
     const messages = readPassedBatches(decoder, aborted, toOffset(highWatermark));
@@ -83,16 +83,13 @@ const readResponse = (decoder: Decoder, version: number): object => {
       partitions: topic.readArray(partitionReader(version)),
     }),
   );
-  // From version 8 on the broker has not waited by itself.
+  // From version 8 on the broker has not waited itself.
   return version >= 8
     ? { throttleTime: 0, clientSideThrottleTime: throttleMs, ...session, responses }
     : { throttleTime: throttleMs, ...session, responses };
 };
 
-/**
- * Makes kafkajs pass on fetched batches unparsed. Its own parser unpacks whole responses at once, fails above
- * 125,000 records a batch, passes some aborted messages and skips control records silently.
- */
+/** kafkajs' parser fails above 125,000 records a batch and passes some aborted messages. */
 export const passBatches = (): void => {
   const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;
   const requests = internals("protocol/requests/fetch/index") as FetchRequests;

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 
-/** Its patches, and what is used of its private parts, were written for this version. */
+/** The patches were written for this version. */
 const VERSION = "2.2.4";
 
 const require = createRequire(import.meta.url);
@@ -10,22 +10,19 @@ if (version !== VERSION)
     `kafkajs ${version} is installed: try each patch of patches.ts on it, which are for ${VERSION}`,
   );
 
-/** A module of kafkajs that its types leave out, by its path below `src`. */
 export const internals = (path: string): unknown => require(`kafkajs/src/${path}.js`);
 
-/** A member of kafkajs that only itself can name. */
 export const privateOf = (owner: object, description: string): unknown => {
   const name = Object.getOwnPropertySymbols(owner).find((symbol) => symbol.description === description);
   if (name === undefined) throw new Error(`kafkajs has no ${description}`);
   return (owner as Readonly<Record<symbol, unknown>>)[name];
 };
 
-/** All instances of this module in a process patch the same kafkajs. */
+/** All instances of this module patch the same kafkajs. */
 const APPLIED = Symbol.for("conversation-export.kafkajs");
 const marked = internals("index") as { [APPLIED]?: Set<string> };
 const applied = (marked[APPLIED] ??= new Set());
 
-/** Changes kafkajs for the whole process. A second call with the same name does nothing. */
 export const patchOnce = (name: string, patch: () => void): void => {
   if (applied.has(name)) return;
   applied.add(name);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { isOffsetOutOfRange, levelOf } from "./log-level.ts";
 
 it.each([
-  // What a roll-out of the group looks like.
+  // A roll-out of the group.
   [
     "ERROR",
     "[Connection] Response Heartbeat(key: 12, version: 3)",
@@ -24,14 +24,14 @@ it.each([
   ],
   ["WARN", "The group is rebalancing, re-joining", "x", "debug"],
   ["INFO", "Pausing fetching from 1 topics", undefined, "debug"],
-  // What a missing topic looks like.
+  // A missing topic.
   [
     "ERROR",
     "[Connection] Response Metadata(key: 3, version: 6)",
     "This server does not host this topic-partition",
     "debug",
   ],
-  // What a restarting broker looks like.
+  // A restarting broker.
   ["ERROR", "[Connection] Connection error: connect ECONNREFUSED 127.0.0.1:1", undefined, "warn"],
   ["ERROR", "Crash: KafkaJSNumberOfRetriesExceeded: connect ECONNREFUSED", undefined, "warn"],
   ["ERROR", "Restarting the consumer in 300ms", undefined, "warn"],

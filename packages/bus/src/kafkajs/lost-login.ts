@@ -2,7 +2,7 @@ import kafkajs, { type Mechanism } from "kafkajs";
 import { internals } from "./internals.ts";
 import type { TokenMechanism } from "./token-login.ts";
 
-/** The parts of kafkajs that its types leave out. */
+/** kafkajs' types leave it out. */
 type Connection = {
   readonly broker: string;
   readonly sasl: Pick<Mechanism, "mechanism"> & Partial<Pick<TokenMechanism, "beforeHandshake">>;
@@ -11,16 +11,13 @@ type Connection = {
 };
 type Login = { connection: Connection; authenticate(): Promise<void> };
 
-/**
- * Makes an unanswered PLAIN or SCRAM login a retriable connection error; kafkajs calls it refused
- * credentials.
- */
+/** kafkajs calls an unanswered PLAIN or SCRAM login rejected credentials. */
 export const reportLostLogins = (): void => {
   const { prototype } = internals("broker/saslAuthenticator/index") as { prototype: Login };
   const { authenticate } = prototype;
   prototype.authenticate = async function authenticateOrLose() {
     const { connection } = this;
-    // What logs in by tokens throws such an error itself.
+    // Token logins throw such an error themselves.
     if (connection.sasl.mechanism.toLowerCase() === "oauthbearer") {
       await connection.sasl.beforeHandshake?.(connection.broker);
       return authenticate.call(this);
@@ -32,7 +29,7 @@ export const reportLostLogins = (): void => {
           if (error instanceof kafkajs.KafkaJSError && error.retriable) lost = error;
           throw error;
         }),
-      // The way of old brokers, which close the connection to refuse.
+      // Old brokers reject by closing the connection.
       sendAuthRequest: (request: unknown) => connection.sendAuthRequest(request),
     });
     try {

@@ -1,6 +1,5 @@
 import { internals, privateOf } from "./internals.ts";
 
-/** kafkajs' writer and reader of the binary protocol, which its types leave out. */
 export type Encoder = {
   writeInt8(value: number): Encoder;
   writeInt32(value: number): Encoder;
@@ -21,7 +20,7 @@ export type Decoder = {
   readUVarIntArray<T>(readOne: (decoder: Decoder) => T): T[] | null;
   readTaggedFields(): unknown;
 };
-/** The parts of kafkajs' broker that its types leave out. */
+/** kafkajs' types leave it out. */
 type RequestingBroker = {
   readonly versions: Readonly<Record<number, { readonly maxVersion: number } | undefined>> | null;
 };
@@ -34,21 +33,16 @@ export const { createErrorFromCode } = internals("protocol/error") as {
   createErrorFromCode: (code: number) => Error;
 };
 
-/** How many bytes an id of a topic has. */
 export const TOPIC_ID_BYTES = 16;
 
-/** The newest version of a request that a connected broker of kafkajs takes. */
 export const maxVersionOf = (broker: object, apiKey: number): number =>
   (broker as RequestingBroker).versions?.[apiKey]?.maxVersion ?? 0;
 
-/** The request by kafkajs' private name, which also ends a connection that turns out to be closed. */
+/** The private method also ends a closed connection. */
 const sendOf = (broker: object): SendRequest =>
   privateOf(Object.getPrototypeOf(broker) as object, "private:Broker:sendRequest") as SendRequest;
 
-/**
- * Sends a request in a version with tagged fields, which kafkajs lacks, and reads its answer.
- * @param request `write` and `read` begin behind the tagged fields of the headers
- */
+/** For versions with tagged fields, which kafkajs lacks. */
 export const sendOwnRequest = async <T>(
   broker: object,
   request: {

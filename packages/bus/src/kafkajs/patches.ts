@@ -13,7 +13,7 @@ import { awaitUnreadyBrokers } from "./unready-brokers.ts";
  * | passBatches | tulios/kafkajs#1723 | bus-damage.test.ts |
  * | checkRequestsOnlyWhenNeeded | tulios/kafkajs#1704, #1751 | request-queue.test.ts |
  * | leaveSilentBrokers | tulios/kafkajs#1163 | silent-brokers.test.ts |
- * | tellLostLogins | tulios/kafkajs#1550 | silent-brokers.test.ts |
+ * | reportLostLogins | tulios/kafkajs#1550 | silent-brokers.test.ts |
  * | awaitUnreadyBrokers | none | silent-brokers.test.ts |
  */
 export const patchKafkajs = (): void => {

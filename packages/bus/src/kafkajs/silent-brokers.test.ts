@@ -21,7 +21,7 @@ const SASL_AUTHENTICATE = 36;
 
 const int16 = (value: number): Buffer => Buffer.from([value >> 8, value & 0xff]);
 const int32 = (value: number): Buffer => Buffer.from([0, 0, value >> 8, value & 0xff]);
-/** By API key, how a broker answers that knows the login `PLAIN`; others stay without an answer. */
+/** By API key; others stay unanswered. */
 const ANSWERS: Readonly<Record<number, Buffer>> = {
   // No error, APIs from version 0 to 1, no throttling.
   [API_VERSIONS]: Buffer.concat([
@@ -42,7 +42,7 @@ const answerTo = (id: Buffer, apiKey: number): Buffer => {
   return Buffer.concat([int32(4 + answer.length), id, answer]);
 };
 
-/** `asked`: the keys of the requests that have come. */
+/** `asked`: keys of requests. */
 type Broker = {
   readonly server: Server;
   readonly address: string;
@@ -57,7 +57,6 @@ afterEach(() => {
   }
 });
 
-/** A broker that takes connections and answers no request but these. */
 const startBroker = async (answered: readonly number[]): Promise<Broker> => {
   const sockets: Socket[] = [];
   const asked: number[] = [];
@@ -77,7 +76,7 @@ const startBroker = async (answered: readonly number[]): Promise<Broker> => {
   return broker;
 };
 
-/** The parts of kafkajs that its types leave out. */
+/** kafkajs' types leave these out. */
 type Connection = {
   readonly socket: Socket;
   connect(): Promise<unknown>;
@@ -91,7 +90,6 @@ const part = (path: string): unknown => require(`kafkajs/src/${path}`) as unknow
 
 const quiet = { namespace: () => quiet, debug: () => undefined, error: () => undefined };
 
-/** How a connection without a login is made; times in ms. */
 const connectionOptions = (
   { server }: Broker,
   times: { readonly request: number; readonly connection: number },
@@ -128,7 +126,7 @@ type Options = {
 };
 const PASSWORD = { mechanism: "plain", username: "u", password: "p" } as const;
 
-/** Resolves to what the work fails with. */
+/** Resolves to the failure. */
 const using = async (
   servers: readonly Broker[],
   { requestTimeout, connectionTimeout = 10_000, sasl }: Options,
@@ -138,7 +136,7 @@ const using = async (
     brokers: servers.map(({ address }) => address),
     retry: { retries: 20, initialRetryTime: 50, maxRetryTime: 50 },
     logLevel: kafkajs.logLevel.NOTHING,
-    // How long a first question may take as well.
+    // A first request may take as long.
     connectionTimeout,
     requestTimeout,
     ...(sasl !== undefined && { sasl }),
@@ -207,7 +205,6 @@ it("fails a request at once whose connection is closed on this side", async () =
   expect(connection.isConnected()).toBe(false);
 });
 
-/** The one that the broker has taken last. */
 const lastSocket = ({ sockets }: Broker): Socket => {
   const socket = sockets.at(-1);
   if (socket === undefined) throw new Error("nobody has connected");
@@ -280,7 +277,6 @@ it("asks a broker for topics only when it has told which requests it knows", asy
   expect(String(error)).toContain("timed out");
 });
 
-/** How kafkajs reaches one broker. */
 const createPool = (broker: Broker, times: Parameters<typeof connectionOptions>[1]) => {
   const Connections = part("network/connectionPool.js") as new (options: object) => object;
   const Pool = part("cluster/brokerPool.js") as new (
@@ -314,7 +310,7 @@ it("gives up a connection on which a broker does not say which requests it knows
   await connected;
   await closed;
   expect(pool.seedBroker.isConnected()).toBe(true);
-  // This broker gives no topics, but it is asked for them.
+  // Asked, but this broker gives no topics.
   await expect(pool.seedBroker.metadata()).rejects.toThrow("timed out");
   await pool.disconnect();
 });

@@ -2,11 +2,10 @@ import type { Socket } from "node:net";
 import kafkajs from "kafkajs";
 import { internals } from "./internals.ts";
 
-/** The parts of kafkajs that its types leave out. */
+/** kafkajs' types leave these out. */
 type Connection = {
   readonly host: string;
   readonly port: number;
-  /** Host and port. */
   readonly broker: string;
   readonly ssl: unknown;
   readonly socketFactory: (options: {
@@ -15,12 +14,9 @@ type Connection = {
     readonly ssl: unknown;
     readonly onConnect: () => void;
   }) => Socket;
-  /** That of the last `connect`. */
   readonly socket: Socket | undefined;
-  /** Requests without an answer, the oldest first. `sentAt` in ms since the epoch. */
-  /** Of a login without a request of its own; the next bytes are its answer. */
+  /** Of a login without requests; the next bytes are its answer. */
   readonly authHandlers: { onError(): void } | undefined;
-  /** What has come of an answer that is not whole. */
   chunks: Buffer[];
   bytesBuffered: number;
   bytesNeeded: number;
@@ -31,22 +27,19 @@ type Connection = {
   rejectRequests(error: Error): void;
 };
 
-/** Milliseconds. */
 type Times = {
-  /** How often connections are looked at, and how long a request waits before its broker is asked. */
+  /** Between checks, and until a request leads to a probe. */
   readonly lookMs: number;
-  /** How long the broker then has to answer. */
   readonly answerMs: number;
 };
 const TIMES: Times = { lookMs: 4_000, answerMs: 8_000 };
 
-/** The request ApiVersions, version 0, which needs no login, with its length in front. */
+/** ApiVersions, version 0, which needs no login. */
 const QUESTION = Buffer.from("\0\0\0\x0a\0\x12\0\0\0\0\0\0\0\0", "latin1");
 
-/** The time for an answer passes in so many steps, so that a pause of this process counts as one. */
+/** In steps, so that a pause of this process counts as one. */
 const STEPS = 8;
 
-/** True when the broker neither answers on a new connection nor refuses it. */
 const hangs = ({ socketFactory, host, port, ssl }: Connection, { answerMs }: Times): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = socketFactory({ host, port, ssl, onConnect: () => socket.write(QUESTION) });
@@ -61,12 +54,12 @@ const hangs = ({ socketFactory, host, port, ssl }: Connection, { answerMs }: Tim
       socket.destroy();
     };
     socket.once("data", () => end(false));
-    // What is gone or refuses does not hang: kafkajs finds out by itself.
+    // It does not hang: kafkajs finds out by itself.
     socket.on("error", () => end(false));
     socket.once("close", () => end(false));
   });
 
-/** kafkajs hears only of ends by the broker: otherwise the connection counts as open for ever. */
+/** kafkajs notices only ends by the broker. */
 const endWith = (connection: Connection, socket: Socket): void => {
   socket.once("close", () => {
     if (connection.socket !== socket) return;
@@ -77,22 +70,15 @@ const endWith = (connection: Connection, socket: Socket): void => {
   });
 };
 
-/** The length of an answer comes in front of it. */
 const LENGTH_BYTES = 4;
 
-/**
- * Detaches the former socket: its late events would end the next one, its half answer corrupt the next
- * answers.
- */
+/** Late events of the former socket would end the next, its half answer corrupt later ones. */
 const forgetSocket = (connection: Connection): void => {
   connection.socket?.destroy();
   Object.assign(connection, { chunks: [], bytesBuffered: 0, bytesNeeded: LENGTH_BYTES });
 };
 
-/**
- * Makes kafkajs treat a hanging broker like one that refuses connections. A slow request is checked on a
- * connection of its own; all connections to the broker end only if that fails.
- */
+/** A slow request leads to a probe (docs/decisions/0029). */
 export const leaveSilentBrokers = (times: Times = TIMES): void => {
   const { prototype } = internals("network/connection") as { prototype: Connection };
   const { connect } = prototype;
@@ -139,7 +125,7 @@ export const leaveSilentBrokers = (times: Times = TIMES): void => {
     try {
       await opened;
     } catch (error) {
-      // A late event of this socket would end the connection that comes after it.
+      // Its late events would end the next connection.
       connection.socket?.destroy();
       throw error;
     }
@@ -156,7 +142,7 @@ export const leaveSilentBrokers = (times: Times = TIMES): void => {
   };
 
   const opening = new WeakMap<Connection, Promise<unknown>>();
-  // One socket for all that wait: kafkajs makes one for each, and knows the last alone.
+  // kafkajs makes one socket for each caller and knows only the last.
   prototype.connect = function connectUnlessSilent() {
     const opened = opening.get(this) ?? open(this).finally(() => opening.delete(this));
     opening.set(this, opened);

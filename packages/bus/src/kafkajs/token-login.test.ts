@@ -22,7 +22,6 @@ const protocolError = () =>
     }),
   );
 
-/** Logs in to a broker that gives these answers; says what it was sent, the error and the tokens asked for. */
 const logIn = async (
   answers: Answer[],
   token: () => Promise<string> = () => Promise.resolve("the.token"),
@@ -52,7 +51,7 @@ const logIn = async (
       const answer = answers.shift() ?? "";
       if (answer instanceof Error) throw answer;
       const decoded = response?.decode(framed(answer));
-      // So kafkajs goes on where a broker has no SaslAuthenticate.
+      // As kafkajs does where a broker has no SaslAuthenticate.
       return (decoded as unknown as Promise<Buffer> | undefined)?.then((bytes) => response?.parse(bytes));
     },
   });

@@ -11,27 +11,26 @@ const framed = (text: string): Buffer => {
   return Buffer.concat([size, bytes]);
 };
 
-/** Kafka's answer after its size: nothing, or the reason of a refusal in JSON. */
 const response = {
-  // A promise, since kafkajs calls `then` on it for brokers without SaslAuthenticate.
+  // A promise: kafkajs calls `then` on it for brokers without SaslAuthenticate.
   decode: (raw: Buffer): Promise<Buffer> => Promise.resolve(raw.subarray(4)),
   parse: (bytes: Buffer): string => bytes.toString(),
 };
 
 const requestOf = (text: string) => ({ encode: () => framed(text) });
 
-/** The status in a refusal by RFC 7628, such as `invalid_token`. */
+/** By RFC 7628, such as `invalid_token`. */
 const statusOf = (challenge: string): string => {
   try {
     const { status } = JSON.parse(challenge) as { status?: unknown };
     if (typeof status === "string") return status;
   } catch {
-    // Told below.
+    // Reported below.
   }
   return "without a reason";
 };
 
-/** What kafkajs throws when a login is refused; its types leave the arguments out. */
+/** kafkajs' types leave the arguments out. */
 const refusal = (message: string, cause?: unknown): Error => {
   const { KafkaJSSASLAuthenticationError } = kafkajs as unknown as {
     KafkaJSSASLAuthenticationError: new (message: string, options: { cause: unknown }) => Error;
@@ -39,7 +38,7 @@ const refusal = (message: string, cause?: unknown): Error => {
   return new KafkaJSSASLAuthenticationError(message, { cause });
 };
 
-/** As trouble of the network: kafkajs and its callers then try again. */
+/** kafkajs and its callers then try again. */
 const passing = (message: string, broker: string, cause?: unknown): Error =>
   Object.assign(new kafkajs.KafkaJSConnectionError(message, { broker }), { cause });
 
@@ -48,17 +47,15 @@ const tokenError = (error: unknown, broker: string): Error => {
   return isRetryable(error) ? passing(message, broker, error) : refusal(message, error);
 };
 
-/**
- * Kafka's words when a session is renewed with a token of another principal; the next connection accepts it.
- */
+/** Kafka's words; the next connection accepts another principal. */
 const OTHER_PRINCIPAL = /^Cannot change principals during re-authentication/;
 
 export type TokenMechanism = Mechanism & {
-  /** Throws where no token is to be had: a connection is of no use when its login breaks off behind the handshake. */
+  /** Throws without a token, before the handshake makes the connection useless. */
   readonly beforeHandshake: (broker: string) => Promise<void>;
 };
 
-/** SASL/OAUTHBEARER with tokens of `source`. kafkajs' own takes a refusal by challenge for success. */
+/** kafkajs' own OAUTHBEARER takes a rejection by challenge for success. */
 export const tokenMechanism = (
   source: TokenSource,
   extensions: Readonly<Record<string, string>>,
@@ -96,7 +93,7 @@ export const tokenMechanism = (
             source.accepted();
             return;
           }
-          // The broker says the same as an error only after this, and keeps the connection open until then.
+          // Before this the broker reports no error.
           await saslAuthenticate({ request: requestOf(SEPARATOR), response });
         } catch (error) {
           if (challenge !== undefined) throw refused(statusOf(challenge));

@@ -1,7 +1,7 @@
 import kafkajs from "kafkajs";
 import { internals } from "./internals.ts";
 
-/** The parts of kafkajs that its types leave out. */
+/** kafkajs' types leave these out. */
 type Broker = {
   readonly brokerAddress: string;
   readonly lookupRequest: (...request: readonly unknown[]) => unknown;
@@ -14,19 +14,19 @@ type BrokerPool = {
   findConnectedBroker(): Promise<Broker>;
 };
 
-/** False: it has not told which requests it knows. */
+/** false: its API versions are unknown. */
 const isReady = ({ lookupRequest }: Broker): boolean => lookupRequest.name !== "notInitializedLookup";
 
 const isNamed = (error: unknown, name: string): error is Error =>
   error instanceof kafkajs.KafkaJSError && error.name === name;
 
-/** Who has waited too long for a connection that another makes, which goes on. */
+/** The connection of another caller goes on. */
 const laterOn = (error: unknown): never => {
   if (isNamed(error, "KafkaJSLockTimeout")) throw new kafkajs.KafkaJSConnectionError(error.message);
   throw error;
 };
 
-/** Makes kafkajs ask a broker only once its API versions are known; before, requests fail as if for good. */
+/** Before API versions are known, requests fail as if for good. */
 export const awaitUnreadyBrokers = (): void => {
   const { prototype } = internals("broker/index") as { prototype: Broker };
   const pool = internals("cluster/brokerPool") as { prototype: BrokerPool };
@@ -43,7 +43,7 @@ export const awaitUnreadyBrokers = (): void => {
     });
   };
 
-  // Not in `Broker.connect`: at such an error its pool would end the connection that the other still makes.
+  // In `Broker.connect` such an error would end the connection in progress.
   const { connect: connectSeed, connectBroker, findConnectedBroker } = pool.prototype;
   pool.prototype.connect = function connectSeedInTime() {
     return connectSeed.call(this).catch(laterOn);
@@ -53,7 +53,7 @@ export const awaitUnreadyBrokers = (): void => {
   };
   pool.prototype.findConnectedBroker = async function findReadyBroker() {
     const broker = await findConnectedBroker.call(this);
-    // It may have taken the place of another in the meantime.
+    // It may have been replaced meanwhile.
     await this.connectBroker(broker);
     return broker;
   };

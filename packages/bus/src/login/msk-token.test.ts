@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { createDefaultMskSigner, createMskSigner } from "./msk-token.ts";
 
-// The example credentials of AWS's documentation.
+// From AWS's documentation.
 const KEYS = {
   accessKeyId: "AKIAIOSFODNN7EXAMPLE",
   secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
@@ -20,7 +20,7 @@ const sign = (expiration?: Date) =>
 
 const hmac = (key: string | Buffer, text: string): Buffer => createHmac("sha256", key).update(text).digest();
 
-/** The key that SigV4 derives from the secret for a day, a region and a service. */
+/** Of SigV4. */
 const signingKey = (secret: string, day: string, region: string, service: string): Buffer =>
   [day, region, service, "aws4_request"].reduce<Buffer | string>(hmac, `AWS4${secret}`) as Buffer;
 

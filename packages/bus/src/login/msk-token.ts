@@ -9,13 +9,12 @@ type Credentials = {
 };
 
 const TIMEOUT_MS = 15_000;
-/** A login with less would have to be renewed at once. */
 const SHORTEST_LIFE_MS = 30_000;
 
-/** The name of sessions of a role: brokers refuse another one on an open connection. */
+/** Brokers reject another one on an open connection. */
 const SESSION_NAME = "conversation-export";
 
-/** What AWS says of a wrong configuration. All else may pass: throttling has the status 400, too. */
+/** Others may pass: throttling has the status 400, too. */
 const FINAL =
   /^(AccessDenied|CredentialsProvider|ExpiredToken|IDPRejectedClaim|InvalidClientTokenId|InvalidIdentityToken|RegionDisabled|SignatureDoesNotMatch|UnrecognizedClient|Validation)(Error|Exception)?$/;
 
@@ -30,19 +29,14 @@ const asServiceError = (error: unknown, mayBeFinal: boolean): ServiceError => {
   );
 };
 
-/**
- * Signs tokens for MSK, valid for 15 minutes or as long as the credentials.
- * @param credentials gives credentials that it renews by itself
- * @throws ServiceError `bus_token` without usable credentials, `bus_token_away` when asking again may help,
- * as always after a first token
- */
+/** `bus_token`: none usable; `bus_token_away`: may pass, as always after a first token. */
 export const createMskSigner = (
   region: string,
   credentials: () => Promise<Credentials>,
 ): (() => Promise<FreshToken>) => {
   let hasSigned = false;
   const sign = async (): Promise<FreshToken> => {
-    // Loaded when it is needed: AWS's packages take memory and time at the start.
+    // AWS's packages take memory and time.
     const { generateAuthTokenFromCredentialsProvider } = await import("aws-msk-iam-sasl-signer-js");
     const { expiration, ...lasting } = await credentials();
     const { token, expiryTime } = await generateAuthTokenFromCredentialsProvider({
@@ -71,10 +65,7 @@ export const createMskSigner = (
   };
 };
 
-/**
- * Signs with what AWS's default chain finds: variables, the role of a service account, of a node, …
- * @param env where that chain reads, too
- */
+/** By AWS's default chain. */
 export const createDefaultMskSigner = (
   region: string,
   // AWS's chain reads the environment by itself.

@@ -10,7 +10,7 @@ const sources = new Map<string, TokenSource>();
 export const isTokenLogin = (login: KafkaLogin | undefined): login is TokenLogin =>
   login !== undefined && !("password" in login);
 
-/** The source of tokens of a login: one for all clients of this process. */
+/** One for all clients of this process. */
 export const tokensOf = (login: TokenLogin, ca?: string): TokenSource => {
   const key = JSON.stringify([login, ca]);
   const known = sources.get(key);
@@ -25,10 +25,7 @@ export const tokensOf = (login: TokenLogin, ca?: string): TokenSource => {
   return made;
 };
 
-/**
- * Gets the token that the next login will use, if the login needs one.
- * @throws ServiceError `bus_token`, or `bus_token_away` when asking again may help
- */
+/** Throws `bus_token` or `bus_token_away`. */
 export const requireToken = async ({ sasl, ssl }: KafkaServers): Promise<void> => {
   if (isTokenLogin(sasl)) await tokensOf(sasl, ssl?.ca).ask();
 };

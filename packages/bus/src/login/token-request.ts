@@ -5,10 +5,10 @@ import { ServiceError, type TokenEndpoint, tlsTroubleOf, within } from "@convers
 import type { FreshToken } from "./token-source.ts";
 
 const TIMEOUT_MS = 5_000;
-/** Ends what Node leaves without answer and error; a little later, so that the request itself ends first. */
+/** Node may give neither answer nor error. */
 const LATEST_MS = TIMEOUT_MS + 500;
 const MAX_ANSWER_BYTES = 256 * 1024;
-/** kafkajs logs in again ten seconds before a session ends, and a token serves for half of a short life. */
+/** kafkajs logs in ten seconds before a session ends. */
 const SHORTEST_LIFE_SECONDS = 30;
 
 type Answer = { readonly status: number; readonly text: string };
@@ -45,7 +45,7 @@ const post = async (endpoint: TokenEndpoint, ca: string | undefined): Promise<An
         "content-length": Buffer.byteLength(body),
         ...(endpoint.clientAuth === "basic" && { authorization: `Basic ${basic(endpoint)}` }),
       },
-      // Brokers may have an authority of their own while the endpoint is public.
+      // The brokers' authority may be their own.
       ...(isTls && ca !== undefined && { ca: [...getCACertificates("default"), ca] }),
     },
     (answer) => {
@@ -63,7 +63,7 @@ const post = async (endpoint: TokenEndpoint, ca: string | undefined): Promise<An
     },
   );
   sent.on("error", reject);
-  // Without a listener Node drops the connection, and tells nobody.
+  // Without a listener Node drops the connection silently.
   sent.on("upgrade", ({ statusCode = 0 }, socket) => {
     socket.destroy();
     resolve({ status: statusCode, text: "" });
@@ -98,13 +98,12 @@ const parse = (text: string): Fields => {
   }
 };
 
-/** A value as it is, and as it is written in forms and addresses. */
 const spellingsOf = (value: string): string[] => {
   const encoded = [form(value), encodeURIComponent(value)];
   return [value, ...encoded, ...encoded.map((text) => text.replaceAll(/%../g, (one) => one.toLowerCase()))];
 };
 
-/** What an answer may repeat of a request; the longest first, since one may be part of another. */
+/** Longest first, since one may be part of another. */
 const secretsOf = (endpoint: TokenEndpoint): string[] => {
   // Shorter ones would blot out words.
   const values = Object.values(endpoint.parameters).filter(({ length }) => length > 3);
@@ -112,7 +111,6 @@ const secretsOf = (endpoint: TokenEndpoint): string[] => {
   return all.sort((one, other) => other.length - one.length);
 };
 
-/** `error` and `error_description` of an answer, without secret and parameters of the request. */
 const reasonOf = (fields: Fields, endpoint: TokenEndpoint): string => {
   const texts = [fields["error"], fields["error_description"]].filter((text) => typeof text === "string");
   if (texts.length === 0) return "";
@@ -145,13 +143,7 @@ const readAnswer = ({ status, text }: Answer, endpoint: TokenEndpoint): FreshTok
   return { value, livesMs: life * 1000 };
 };
 
-/**
- * Asks a token endpoint with the grant "client credentials". Its clock does not matter: `expires_in` counts.
- *
- * @param ca certificates to trust in addition to those that Node trusts
- * @throws ServiceError `bus_token` when the endpoint refuses or its answer is useless, `bus_token_away` when
- * asking again may help; never with the secret, a parameter or a token
- */
+/** `bus_token`: final; `bus_token_away`: may pass; never with the secret or a token. */
 export const requestToken = async (endpoint: TokenEndpoint, ca?: string): Promise<FreshToken> =>
   readAnswer(
     await within(post(endpoint, ca), LATEST_MS, () => {

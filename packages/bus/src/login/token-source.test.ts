@@ -4,7 +4,6 @@ import { createTokenSource, type FreshToken } from "./token-source.ts";
 
 const MINUTE = 60_000;
 
-/** A source on a clock that the test sets; each request is answered by the test. */
 const startSource = () => {
   let time = 0;
   const requests: PromiseWithResolvers<FreshToken>[] = [];
@@ -22,7 +21,7 @@ const startSource = () => {
     at: (ms: number) => {
       time = ms;
     },
-    /** Asks, and answers the request that this causes. */
+    /** And answers the request that this causes. */
     first: async (value: string, livesMs: number): Promise<string> => {
       const asked = source.ask();
       requests.at(-1)?.resolve({ value, livesMs });
@@ -143,7 +142,7 @@ describe("the token of a login, by the clock", () => {
     state.isAway = false;
     await vi.advanceTimersByTimeAsync(10_000);
     state.isAway = true;
-    // Ten seconds before the end of the first token, as kafkajs logs in.
+    // Ten seconds before the token's end, as kafkajs logs in.
     await vi.advanceTimersByTimeAsync(15 * MINUTE - 10_000 - performance.now());
     expect(await source.ask()).toBe("token 2");
   });
@@ -173,7 +172,7 @@ describe("the token of a login, by the clock", () => {
 });
 
 describe("tokens that brokers refuse", () => {
-  /** Refuses each token that is given; returns how many until it is for good, and the pauses between them. */
+  /** Returns how many until it is for good. */
   const refuseAll = async (
     source: ReturnType<typeof createTokenSource>,
     skip: () => void,
@@ -181,7 +180,7 @@ describe("tokens that brokers refuse", () => {
     for (let count = 1; count < 50; count += 1) {
       const value = await source.ask();
       const mayHelp = source.refused(value);
-      // Another connection that had the same token.
+      // Another connection had the same token.
       expect(source.refused(value)).toBe(mayHelp);
       if (!mayHelp) return count;
       skip();

@@ -1,23 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { backoffMs } from "@conversation-export/runtime";
 
-/** A token as it was given out; `livesMs` counts from before it was asked for. */
+/** `livesMs` counts from before the request. */
 export type FreshToken = { readonly value: string; readonly livesMs: number };
 
-/** The token of one login, which all connections of a process share. */
+/** One for all connections of a process. */
 export type TokenSource = {
-  /**
-   * A token that lives long enough for a login. Concurrent calls share one request. `onLateRenewal` gets
-   * errors while the present token is good.
-   * @throws ServiceError `bus_token` or, when asking again may help, `bus_token_away`
-   */
+  /** Concurrent calls share a request; throws `bus_token` or `bus_token_away`. */
   ask(onLateRenewal?: (error: unknown) => void): Promise<string>;
-  /**
-   * A broker refused this token: the next login fetches another after a growing pause.
-   * @returns false when so many were refused that another will not help
-   */
+  /** false: another will not help. */
   refused(value: string): boolean;
-  /** A broker accepted a token. */
   accepted(): void;
 };
 
@@ -28,22 +20,16 @@ type Held = {
   readonly livesMs: number;
 };
 
-/** No login begins with a token in its last minute. */
 const MARGIN_MS = 60_000;
-/** The share of its use after which a token is renewed in the background. */
 const RENEW_AT = 0.8;
 const PAUSE = { initialMs: 500, maxMs: 10_000, jitter: 0.5 };
 const REFUSAL_PAUSE = { initialMs: 1000, maxMs: 16_000, jitter: 0.5 };
-/** Brokers may refuse a good token for some seconds, after new keys. A wrong configuration ends sooner. */
+/** After new keys brokers may reject a good token for some seconds. */
 const MAX_REFUSALS = { beforeFirstLogin: 3, later: 7 };
-/** The longest that a timer of Node waits. */
+/** Node's longest timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * Keeps a token until its last minute (or half of a short life) and renews it before, unless unused for two
- * lives.
- * @param now milliseconds of a clock that nobody sets
- */
+/** `now`: monotonic ms; a token unused for two lives is not renewed. */
 export const createTokenSource = (deps: {
   readonly fetch: () => Promise<FreshToken>;
   readonly now?: () => number;
@@ -91,7 +77,7 @@ export const createTokenSource = (deps: {
     });
   };
 
-  // By a timer, since brokers end sessions with the token: whoever asks then has only seconds left.
+  // Brokers end sessions with the token: the next login has only seconds.
   const renewLater = (): void => {
     clearTimeout(timer);
     if (held === undefined || now() >= held.usableUntil) return;
@@ -109,7 +95,6 @@ export const createTokenSource = (deps: {
       lastAsked = now();
       reportLate = onLateRenewal ?? reportLate;
       if (held === undefined || now() >= held.usableUntil) return (await renewOnce()).value;
-      // The timer has stopped when nobody asked for long.
       if (now() >= held.renewFrom && now() >= notBefore && request === undefined) renewInBackground();
       return held.value;
     },

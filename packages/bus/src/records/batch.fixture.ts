@@ -1,6 +1,5 @@
 import { crc32c } from "@node-rs/crc32";
 
-/** A zigzag number of variable length, as records have them. */
 const number = (value: number): Buffer => {
   let rest = value >= 0 ? BigInt(value) * 2n : -BigInt(value) * 2n - 1n;
   const bytes: number[] = [];
@@ -19,7 +18,7 @@ export type TestRecord = {
   readonly headers?: readonly (readonly [string, string | null])[];
 };
 
-/** Records as they lie in a batch, not compressed; offsets and times relative to 0. */
+/** Offsets and times relative to 0. */
 export const packRecords = (records: readonly TestRecord[]): Buffer =>
   Buffer.concat(
     records.flatMap(({ offset, key = null, value = null, time = 0, headers = [] }) => {
@@ -36,11 +35,10 @@ export const packRecords = (records: readonly TestRecord[]): Buffer =>
     }),
   );
 
-/** A batch as the broker sends it. `attributes`: compression, 8 broker time, 16 transactional, 32 control. */
+/** `attributes`: codec, 8 broker time, 16 transactional, 32 control. */
 export const packBatch = (batch: {
   readonly first: number;
   readonly last: number;
-  /** How many records the header reports; one for each offset when it is absent. */
   readonly count?: number;
   readonly attributes?: number;
   readonly producer?: number;
@@ -63,7 +61,6 @@ export const packBatch = (batch: {
   return whole;
 };
 
-/** The control record that ends a transaction. */
 export const packMarker = (offset: number, producer: number, type: "abort" | "commit"): Buffer =>
   packBatch({
     first: offset,

@@ -1,12 +1,8 @@
 import type { RecordBatch } from "./record-batch.ts";
 
-/** A transaction that was aborted; several of one producer may be in one response. */
 export type AbortedTransaction = { readonly producerId: bigint; readonly firstOffset: number };
 
-/**
- * The batches without control records and aborted ones; a batch belongs to one transaction, so it counts as a
- * whole.
- */
+/** A batch belongs to one transaction. */
 export const committedBatches = (
   batches: readonly RecordBatch[],
   aborted: readonly AbortedTransaction[],
@@ -21,7 +17,7 @@ export const committedBatches = (
       next = ahead.at(-1);
     }
     if (batch.isControl) {
-      // It ends the open transaction of its producer, whatever its records say, so they are not read.
+      // It ends the transaction whatever its records say.
       aborting.delete(batch.producerId);
     } else if (!batch.isTransactional || !aborting.has(batch.producerId)) {
       committed.add(batch);

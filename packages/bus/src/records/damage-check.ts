@@ -2,13 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "@conversation-export/runtime";
 import type { TopicPartition } from "../message.ts";
 
-/** Whether the batch stays damaged; pauses first when the next fetch may bring it whole. */
+/** true: damaged for good; pauses before another fetch. */
 export type DamageCheck = (where: TopicPartition, offset: number) => Promise<boolean>;
 
 const FETCHES = 3;
 const PAUSE_MS = 200;
 
-/** Counts, for each partition, the fetches in a row that brought a damaged batch at one offset. */
 export const createDamageCheck = (deps: { readonly log: Logger }): DamageCheck => {
   const damaged = new Map<string, { readonly offset: number; readonly fetches: number }>();
   return async ({ topic, partition }, offset) => {

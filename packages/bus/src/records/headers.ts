@@ -2,7 +2,7 @@ import type { BusHeaders } from "../message.ts";
 
 type RawHeader = { readonly key: string; readonly value: Buffer | null };
 
-/** Headers by name, repeated ones as an array, in linear time: a message can hold ten thousand. */
+/** Linear: a message can hold ten thousand. */
 export const headersOf = (list: readonly RawHeader[]): BusHeaders => {
   const values = new Map<string, (Buffer | null)[]>();
   for (const { key, value } of list) {

@@ -6,14 +6,13 @@ const BLOCK_CHECKSUMS = 0x10;
 const CONTENT_SIZE = 0x08;
 const CONTENT_CHECKSUM = 0x04;
 const DICTIONARY = 0x01;
-/** The high bit of a block's length: the block is stored as it is. */
+/** The block is not compressed. */
 const STORED = 0x80000000;
-/** How far back a linked block may refer. */
 const HISTORY_BYTES = 64 * 1024;
 
 type Block = { readonly bytes: Buffer; readonly isStored: boolean };
 type Frame = {
-  /** Where it ends: Kafka's own clients read nothing behind it. */
+  /** Kafka's own clients read nothing behind it. */
   readonly end: number;
   readonly maxBlock: number;
   readonly isLinked: boolean;
@@ -54,7 +53,7 @@ function* unpacked({ maxBlock, isLinked, blocks }: Frame): Generator<Buffer> {
   }
 }
 
-/** Unpacks in one go what takes up to `wholeBytes`, else block by block, of 4 MiB at most. */
+/** Above `wholeBytes` block by block. */
 export const unpackLz4 = (packed: Buffer, wholeBytes: number): Buffer | Iterable<Buffer> => {
   const frame = frameOf(packed);
   if (frame.blocks.length * frame.maxBlock > wholeBytes) return unpacked(frame);

@@ -1,9 +1,6 @@
 import { ServiceError } from "@conversation-export/runtime";
 
-/**
- * Reads an offset of the protocol as a number.
- * @throws ServiceError `offset_range` beyond 2^53 - 1, where neighbours would become equal
- */
+/** Throws `offset_range` beyond 2^53 - 1. */
 export const toOffset = (given: string | bigint): number => {
   const offset = Number(given);
   if (Number.isSafeInteger(offset)) return offset;

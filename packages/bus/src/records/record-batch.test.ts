@@ -25,7 +25,6 @@ const flipped = (whole: Buffer, at: number, bits = 0xff): Buffer => {
 const offsetsOf = (messages: readonly BusMessage[]): (number | string)[] =>
   messages.map(({ offset, unreadable }) => (unreadable ? `${offset}-${unreadable.lastOffset}` : offset));
 
-/** One fetch: its messages, and where the next one begins. */
 const fetch = async (
   recordSet: Buffer,
   { from = 0, isLasting = true, aborted = [] as { producerId: bigint; firstOffset: number }[] } = {},
@@ -81,7 +80,7 @@ it("finds any damaged byte behind the length, names the batch and reads the othe
         (offset) => offset < first || offset > first + 3,
       );
       expect(read.filter((entry) => typeof entry === "number")).toEqual(good);
-      // Behind the last batch nothing says how far it goes but its own header.
+      // Behind the last batch only its own header says how far it goes.
       if (index < 2) expect(read).toContain(`${first}-${first + 3}`);
       else expect(read.slice(8).join()).toMatch(/^8-\d+|^(8-8),/);
     }),

@@ -3,38 +3,35 @@ import { ServiceError } from "@conversation-export/runtime";
 import { crc32c } from "@node-rs/crc32";
 import { toOffset } from "./offset.ts";
 
-/** A batch as the broker keeps it: its header is read, its records are still packed. Times are in ms. */
+/** Times in ms. */
 export type RecordBatch = {
   readonly firstOffset: number;
   readonly lastOffset: number;
-  /** How many records there are, without those that were compacted away. */
+  /** Without those that were compacted away. */
   readonly count: number;
-  /** The number of Kafka's protocol: 0 none, 1 gzip, 2 Snappy, 3 LZ4, 4 zstd. */
+  /** 0 none, 1 gzip, 2 Snappy, 3 LZ4, 4 zstd. */
   readonly codec: number;
   readonly firstTimestamp: number;
   readonly maxTimestamp: number;
-  /** The broker has set the time of all records (LogAppendTime): it is `maxTimestamp`. */
+  /** LogAppendTime: `maxTimestamp` counts for all records. */
   readonly hasBrokerTime: boolean;
   readonly producerId: bigint;
   readonly isTransactional: boolean;
   readonly isControl: boolean;
-  /** Records, packed. */
   readonly records: Buffer;
-  /** Version of the format; only 2 is read. */
   readonly format: number;
-  /** False: the checksum is wrong. Only the place is reported, as far as the header is right. */
+  /** false: only the place counts. */
   readonly isIntact: boolean;
 };
 
 export const FORMAT = 2;
 
-/** First offset and length, which the length does not count. */
+/** The length does not count them. */
 const PREFIX = 12;
 const HEADER = 61;
-/** The least that a message of an old format takes. */
 const OLD_HEADER = 26;
 const FORMAT_AT = 16;
-/** The checksum covers what follows it; the broker changes what comes before. */
+/** The broker changes what comes before. */
 const CHECKSUM_AT = 17;
 const OLD_CHECKSUM_AT = 12;
 
@@ -45,7 +42,6 @@ const CONTROL = 0x20;
 
 const wide = (bytes: Buffer, at: number): number => Number(bytes.readBigInt64BE(at));
 
-/** A batch of which only the place is known. */
 const placeOf = (
   place: Pick<RecordBatch, "firstOffset" | "lastOffset" | "format" | "isIntact">,
 ): RecordBatch => ({
@@ -61,13 +57,13 @@ const placeOf = (
   ...place,
 });
 
-/** A message of Kafka before 0.11, which has another header. */
+/** Kafka before 0.11. */
 const oldMessage = (bytes: Buffer, format: number): RecordBatch => {
   const offset = toOffset(bytes.readBigInt64BE(0));
   return placeOf({ firstOffset: offset, lastOffset: offset, format, isIntact: true });
 };
 
-/** What its header says may be wrong, too, but is not taken for anything behind the partition's end. */
+/** Its header may be wrong, but never counts beyond the partition's end. */
 const damagedBatch = (bytes: Buffer, format: number, end: number): RecordBatch => {
   const span = bytes.length < HEADER ? 0 : Math.max(0, bytes.readInt32BE(23));
   const firstOffset = Math.min(Math.max(0, wide(bytes, 0)), end - 1);
@@ -104,7 +100,6 @@ const readBatch = (bytes: Buffer, end: number): RecordBatch => {
   };
 };
 
-/** How many bytes the next batch says to take. */
 const lengthOf = (rest: Buffer): number => {
   if (rest.length <= FORMAT_AT) return HEADER;
   const length = PREFIX + rest.readInt32BE(8);
@@ -113,7 +108,7 @@ const lengthOf = (rest: Buffer): number => {
   return length;
 };
 
-/** Nothing when the batch before may have a wrong length, so that this is none. */
+/** undefined: the batch before may have a wrong length. */
 const behindDamaged = (rest: Buffer, end: number): RecordBatch | undefined => {
   try {
     const batch = readBatch(rest.subarray(0, lengthOf(rest)), end);
@@ -123,11 +118,7 @@ const behindDamaged = (rest: Buffer, end: number): RecordBatch | undefined => {
   }
 };
 
-/**
- * The batches of one partition in a fetch response, without a last one that is cut off.
- * @param end the partition's end
- * @throws ServiceError `batch_length` when one is too short or the first is cut off; `offset_range`
- */
+/** Without a cut last one; throws `batch_length`, `offset_range`. */
 export const readBatches = (recordSet: Buffer, end = Number.MAX_SAFE_INTEGER): RecordBatch[] => {
   const batches: RecordBatch[] = [];
   for (let rest = recordSet; rest.length > 0; ) {

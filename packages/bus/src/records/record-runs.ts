@@ -1,21 +1,19 @@
 import { type Cursor, LONGEST_NUMBER, MAX_RECORD_BYTES, readNumber } from "./record.ts";
 
-/** A record's length, attributes, time and offset take so many bytes at most. */
 const HEAD_BYTES = 3 * LONGEST_NUMBER + 1;
 
-/** How many whole records' bytes `bytes` begins with, and how many from there on the next record takes. */
+/** `next`: bytes of the record behind them. */
 type WholeRecords = { readonly end: number; readonly next: number };
 
 const NO_RECORDS = Buffer.alloc(0);
 
 const hasNumber = (bytes: Buffer, from: number): boolean => bytes.subarray(from).some((byte) => byte < 0x80);
 
-/** `next` is 1 more than there is where the record's length is cut off. */
+/** `next` is 1 more than there is when the record's length is cut off. */
 const wholeRecordsIn = (bytes: Buffer): WholeRecords => {
   let end = 0;
   for (;;) {
     const cursor: Cursor = { bytes, at: end };
-    // Its length may be cut off.
     if (bytes.length - end < LONGEST_NUMBER && !hasNumber(bytes, end))
       return { end, next: bytes.length - end + 1 };
     const length = readNumber(cursor);
@@ -26,11 +24,7 @@ const wholeRecordsIn = (bytes: Buffer): WholeRecords => {
   }
 };
 
-/**
- * Cuts unpacked bytes into runs of whole records, one for each chunk, maybe empty; of a too large record only
- * the head.
- * @throws RangeError when the last record is cut off
- */
+/** Of a too large record only the head; throws RangeError for a cut record. */
 export async function* runsOf(chunks: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let have = 0;

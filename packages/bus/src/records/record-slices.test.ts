@@ -151,7 +151,7 @@ it("cuts slices anywhere, whatever is compressed, and loses and repeats nothing"
       }
       let reached = from;
       for (const { messages, nextOffset } of slices.slice(0, -1)) {
-        // A slice without messages is a sign of life while unpacking takes long: it goes no further.
+        // An empty slice is a sign of life and goes no further.
         reached = (messages.at(-1)?.offset ?? reached - 1) + 1;
         expect(nextOffset).toBe(reached);
         expect(messages.length).toBeLessThanOrEqual(size);
@@ -192,7 +192,6 @@ it("takes a message with the key of a marker for a message", async () => {
   expect(offsetsOf(await slicesOf(set, { aborted: [[7, 0]] }))).toEqual([]);
 });
 
-/** A control batch with any bytes in the place of its record. */
 const brokenMarker = (offset: number, producer: number, records: Buffer): Buffer =>
   packBatch({ first: offset, last: offset, attributes: 0x30, producer, records });
 

@@ -6,34 +6,24 @@ import { runsOf } from "./record-runs.ts";
 import { unpack } from "./unpack.ts";
 import { unreadableMessage } from "./unreadable.ts";
 
-/** A batch and whether its records count, or whether only its place does. */
+/** Otherwise only its place counts. */
 export type FetchedBatch = { readonly batch: RecordBatch; readonly isCommitted: boolean };
 
-/** Some messages in order; `nextOffset` lies behind them, and behind what is left out after them. */
+/** `nextOffset`: also behind what is left out. */
 export type RecordSlice = { readonly messages: BusMessage[]; readonly nextOffset: number };
 
-/** One slice may refer to so much unpacked memory, with its headers. */
 const SLICE_BYTES = 4 * 1024 * 1024;
-/**
- * After this time without a slice there is one without progress, so that the reader can give a sign of life.
- */
+/** An empty slice is a sign of life. */
 const SILENCE_MS = 50;
 
 const WRONG_CHECKSUM = "the checksum is wrong";
 
-/** Errors that a bug would throw; all others come from the bytes. */
+/** Others come from the bytes. */
 const isBug = (error: unknown): boolean => error instanceof TypeError || error instanceof ReferenceError;
 
-/** The last offset that a message stands for. */
 export const lastOffsetOf = ({ offset, unreadable }: BusMessage): number => unreadable?.lastOffset ?? offset;
 
-/**
- * Unpacks batches step by step and yields their messages from an offset on. Unreadable parts are one message
- * with `unreadable`; an empty slice shows that unpacking takes long. Ends at a damaged batch.
- * @param options.size how many messages the next slice may have
- * @param options.isLasting asked of each damaged batch
- * @param options.now a clock in milliseconds that never goes back
- */
+/** Unreadable parts are one message; ends at a damaged batch. */
 export async function* readSlices(
   batches: readonly FetchedBatch[],
   options: {
@@ -93,7 +83,7 @@ export async function* readSlices(
         const lastOffset = Math.max(nextOffset, batch.lastOffset);
         take(unreadableMessage(where, batch, { offset: nextOffset, lastOffset, why: WRONG_CHECKSUM }));
       }
-      // It may have ended a transaction, without which nobody knows what counts behind it.
+      // It may have ended a transaction: what counts behind it is unknown.
       break;
     }
     if (batch.lastOffset < nextOffset) continue;
@@ -105,7 +95,7 @@ export async function* readSlices(
         const why = error instanceof Error ? error.message : String(error);
         const offset = Math.max(nextOffset, batch.firstOffset);
         const { lastOffset } = batch;
-        // All its offsets may be taken when it goes on behind its end.
+        // All its offsets may be taken.
         if (offset <= lastOffset) take(unreadableMessage(where, batch, { offset, lastOffset, why }));
       }
     }

@@ -3,25 +3,18 @@ import { headersOf } from "./headers.ts";
 import type { RecordBatch } from "./record-batch.ts";
 import { unreadableMessage } from "./unreadable.ts";
 
-/** A place in the unpacked records of a batch. */
 export type Cursor = { readonly bytes: Buffer; at: number };
 
 const NO_HEADERS: BusHeaders = Object.freeze({});
-/**
- * What a record may take unpacked: a few KB packed can become as much, and reading its text takes a multiple.
- */
+/** A few KB packed can become as much. */
 export const MAX_RECORD_BYTES = 16 * 1024 * 1024;
-/** Each takes more in memory than its 2 bytes or more in the record. */
+/** Each takes more memory than its bytes. */
 const MAX_HEADERS = 50_000;
-/** What the objects of one header take, roughly. */
 const HEADER_OVERHEAD = 100;
-/** A number of 64 bits takes at most so many bytes. */
+/** Of 64 bits. */
 export const LONGEST_NUMBER = 10;
 
-/**
- * Reads a zigzag number of variable length; exact up to 2^53.
- * @throws RangeError when it is cut off or too long
- */
+/** Zigzag, exact up to 2^53. */
 export const readNumber = (cursor: Cursor): number => {
   let value = 0;
   let unit = 1;
@@ -36,7 +29,6 @@ export const readNumber = (cursor: Cursor): number => {
   throw new RangeError("a number in a record is cut off or too long");
 };
 
-/** Bytes behind their length, -1 for null: a view. */
 const readBytes = (cursor: Cursor): Buffer | null => {
   const length = readNumber(cursor);
   if (length < 0) return null;
@@ -55,24 +47,19 @@ const readHeaders = (cursor: Cursor, count: number): BusHeaders => {
   return headersOf(list);
 };
 
-/**
- * Holds the offsets of a batch's records against its header: they ascend within the batch, and there are as
- * many as it says.
- */
+/** Offsets ascend, and there are as many as the header says. */
 const createOffsetCheck = ({ firstOffset, lastOffset, count }: RecordBatch) => {
   let seen = 0;
   let lowest = firstOffset;
   return {
-    /** @throws RangeError when the record cannot lie at this place */
     take: (offset: number): void => {
       if (offset < lowest || offset > lastOffset) throw new RangeError("a record has a wrong offset");
       if (seen >= count) throw new RangeError(`a batch has more than its ${count} records`);
-      // Once some are known to be missing, all from the gap on is uncertain.
+      // All from the gap on is uncertain.
       if (seen + 1 + lastOffset - offset < count) throw tooFew(count);
       seen += 1;
       lowest = offset + 1;
     },
-    /** @throws RangeError when records are missing at the end */
     end: (): void => {
       if (seen < count) throw tooFew(count);
     },
@@ -82,16 +69,11 @@ const createOffsetCheck = ({ firstOffset, lastOffset, count }: RecordBatch) => {
 const tooFew = (count: number): RangeError => new RangeError(`a batch has fewer than its ${count} records`);
 
 export type RecordReader = {
-  /**
-   * Reads whole records; the last may be a cut head. A record over a limit is one message with `unreadable`.
-   * @throws RangeError when the bytes are no records, or other ones than the batch says
-   */
+  /** The last may be a cut head; throws RangeError when the bytes do not fit the batch. */
   read(bytes: Buffer): Generator<BusMessage>;
-  /** @throws RangeError when fewer records have come than the batch says */
   end(): void;
 };
 
-/** Reads the records of one batch, given in one piece or in several. */
 export const createRecordReader = (where: TopicPartition, batch: RecordBatch): RecordReader => {
   const { topic, partition } = where;
   const { firstOffset, firstTimestamp, maxTimestamp, hasBrokerTime } = batch;
@@ -107,7 +89,7 @@ export const createRecordReader = (where: TopicPartition, batch: RecordBatch): R
       const isTooLarge = length > MAX_RECORD_BYTES;
       const end = cursor.at + length;
       if (length < 0 || (end > bytes.length && !isTooLarge)) throw new RangeError("a record is cut off");
-      cursor.at += 1; // attributes, unused
+      cursor.at += 1;
       const timeDelta = readNumber(cursor);
       const offset = firstOffset + readNumber(cursor);
       check.take(offset);

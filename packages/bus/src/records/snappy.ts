@@ -1,14 +1,12 @@
 import snappy from "snappy";
 
-// Java's xerial stream: magic, version, oldest compatible version, then blocks of length (4 bytes,
-// big-endian) and Snappy.
+// Java's xerial stream: magic, versions, then blocks behind their length.
 const XERIAL_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
 export const XERIAL_HEADER = Buffer.concat([XERIAL_MAGIC, Buffer.from([0, 0, 0, 1, 0, 0, 0, 1])]);
 
-/** A block is unpacked in one go; writers make them of 32 KiB, or of one batch. */
+/** Writers make blocks of 32 KiB, or of one batch. */
 const MAX_BLOCK_BYTES = 64 * 1024 * 1024;
 
-/** The unpacked length at the beginning of a block, 7 bits a byte, smallest first. */
 const lengthOf = (block: Buffer): number => {
   let length = 0;
   for (let index = 0; index < 5; index += 1) {
@@ -26,7 +24,7 @@ const uncompress = (block: Buffer): Buffer => {
   return snappy.uncompressSync(block, { asBuffer: true }) as Buffer;
 };
 
-/** The blocks of the xerial stream, or the one plain block that librdkafka and others write. */
+/** librdkafka and others write one plain block. */
 const blocksOf = (packed: Buffer): Buffer[] => {
   if (!packed.subarray(0, XERIAL_MAGIC.length).equals(XERIAL_MAGIC)) return [packed];
   const blocks: Buffer[] = [];
@@ -43,10 +41,7 @@ function* unpacked(blocks: readonly Buffer[]): Generator<Buffer> {
   for (const block of blocks) yield uncompress(block);
 }
 
-/**
- * Unpacks in one go what takes up to `wholeBytes`, else block by block.
- * @throws RangeError for a block of more than 64 MiB
- */
+/** Above `wholeBytes` block by block. */
 export const unpackSnappy = (packed: Buffer, wholeBytes: number): Buffer | Iterable<Buffer> => {
   const blocks = blocksOf(packed);
   const [first] = blocks;

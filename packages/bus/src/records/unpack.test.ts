@@ -6,7 +6,7 @@ import { XERIAL_HEADER } from "./snappy.ts";
 import { unpack, WHOLE_BYTES } from "./unpack.ts";
 
 const data = Buffer.from("to and fro ".repeat(100));
-/** Too large to be unpacked in one go. */
+/** Too large for one go. */
 const large = Buffer.from("to and fro ".repeat(1_200_000));
 
 const xerialOf = (whole: Buffer, blockBytes: number): Buffer => {
@@ -20,7 +20,7 @@ const xerialOf = (whole: Buffer, blockBytes: number): Buffer => {
   return Buffer.concat(parts);
 };
 
-/** The same frame with linked blocks of 64 KiB, as the frame library of LZ4 writes them by default. */
+/** With linked blocks of 64 KiB, LZ4's default. */
 const linkedLz4Of = (whole: Buffer): Buffer => {
   const parts: Buffer[] = [Buffer.from("04224d18404000", "hex")];
   let history: Buffer = Buffer.alloc(0);
@@ -65,7 +65,7 @@ describe.each(packers)("%s", (_name, codec, pack) => {
   it("is unpacked in parts when it is large", async () => {
     const { whole, largest } = await collect(codec, pack(large));
     expect(whole.equals(large)).toBe(true);
-    // A plain block of Snappy has no parts, and what is not compressed is in memory already.
+    // A plain block of Snappy has no parts, and uncompressed bytes are in memory already.
     if (codec !== 0 && _name !== "Snappy without a stream around it") {
       expect(largest).toBeLessThanOrEqual(WHOLE_BYTES / 2);
     }

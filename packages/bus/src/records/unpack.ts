@@ -4,10 +4,8 @@ import type { RecordBatch } from "./record-batch.ts";
 import { unpackSnappy } from "./snappy.ts";
 import { streamZstd, unpackZstd } from "./zstd.ts";
 
-/** Bytes, or a stream of them for what would take more memory than is given to one batch. */
 export type Unpacked = Buffer | AsyncIterable<Buffer> | Iterable<Buffer>;
 
-/** Up to this size a batch is unpacked in one go, which takes less time than a stream. */
 export const WHOLE_BYTES = 8 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 
@@ -20,7 +18,7 @@ async function* streamGzip(packed: Buffer): AsyncGenerator<Buffer> {
   for await (const chunk of stream) yield chunk as Buffer;
 }
 
-/** Synchronous where it can be: for batches of a few MB a trip to the thread pool takes longer. */
+/** Synchronous: a trip to the thread pool takes longer. */
 const wholeOrStreamed = (whole: () => Buffer, stream: () => AsyncIterable<Buffer>): Unpacked => {
   try {
     return whole();
@@ -30,10 +28,7 @@ const wholeOrStreamed = (whole: () => Buffer, stream: () => AsyncIterable<Buffer
   }
 };
 
-/**
- * Unpacks the records of a batch, never much more than `WHOLE_BYTES` at a time, but for one block of Snappy.
- * @throws an error when the bytes are not of the batch's compression, also later from the stream
- */
+/** Holds about `WHOLE_BYTES` at a time; also the stream throws. */
 export const unpack = ({ codec, records }: Pick<RecordBatch, "codec" | "records">): Unpacked => {
   switch (codec) {
     case 0:

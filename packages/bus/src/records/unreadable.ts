@@ -1,7 +1,6 @@
 import type { BusMessage, TopicPartition } from "../message.ts";
 import type { RecordBatch } from "./record-batch.ts";
 
-/** Stands for the offsets from `offset` to `lastOffset`: a message without key, value and headers. */
 export const unreadableMessage = (
   { topic, partition }: TopicPartition,
   { maxTimestamp, hasBrokerTime }: RecordBatch,

@@ -1,22 +1,19 @@
 import { createZstdDecompress, zstdDecompressSync } from "node:zlib";
 
-/** Writers make one frame of a batch; each takes a context of its own to unpack. */
+/** Writers make one frame of a batch. */
 const MAX_FRAMES = 64;
 
-/** The type of Node leaves out what `info` gives. */
+/** Node's type leaves out what `info` gives. */
 type Unpacked = { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
 
-/** What is left behind a frame; Node itself ends at the first one. */
+/** Node itself ends at the first frame. */
 const behind = (packed: Buffer, frame: number, taken: number): Buffer => {
   if (frame === MAX_FRAMES) throw new RangeError("zstd data has too many frames");
   if (taken === 0) throw new RangeError("not a frame of zstd");
   return packed.subarray(taken);
 };
 
-/**
- * Unpacks all frames at once.
- * @throws an error with the code ERR_BUFFER_TOO_LARGE when they take more than `wholeBytes`
- */
+/** Throws ERR_BUFFER_TOO_LARGE. */
 export const unpackZstd = (packed: Buffer, wholeBytes: number): Buffer => {
   const parts: Buffer[] = [];
   let room = wholeBytes;
@@ -30,7 +27,6 @@ export const unpackZstd = (packed: Buffer, wholeBytes: number): Buffer => {
   return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
 };
 
-/** Unpacks all frames bit by bit. */
 export async function* streamZstd(packed: Buffer, chunkBytes: number): AsyncGenerator<Buffer> {
   for (let [rest, frame] = [packed, 1]; rest.length > 0; frame += 1) {
     const stream = createZstdDecompress({ chunkSize: chunkBytes });

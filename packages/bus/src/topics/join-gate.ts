@@ -1,23 +1,19 @@
 import kafkajs, { type Cluster, type PartitionAssigner } from "kafkajs";
 import type { TopicGuard } from "./topic-guard.ts";
 
-/** The part of a consumer's cluster that kafkajs' types leave out. */
+/** kafkajs' types leave it out. */
 type ConsumerCluster = Cluster & {
   committedOffsets(group: { groupId: string }): Record<string, Record<number, unknown> | undefined>;
 };
 
 export type JoinGate = {
-  /** Round-robin. When kafkajs creates it, the gate is put into the consumer's cluster. */
+  /** Its creation puts the gate into the consumer's cluster. */
   assigner: PartitionAssigner;
-  /** The committed offset at which the partition began in this generation, in kafkajs' own form. */
+  /** In kafkajs' form. */
   committedOffset(topic: string, partition: number): unknown;
 };
 
-/**
- * Lets the owner drain before every JoinGroup request, by waiting in the search for the coordinator: kafkajs
- * has no hook before the join.
- * @param beforeJoin a rejection ends the join
- */
+/** kafkajs has no hook before a join, so the search for the coordinator waits. */
 export const createJoinGate = (deps: {
   groupId: string;
   beforeJoin: () => Promise<void>;

@@ -21,7 +21,7 @@ type Broker = {
 
 const BOTH: Topics = { topics: [{ topic: "t", partitions: [{ partition: 0 }, { partition: 1 }] }] };
 
-/** A group with one broker and the topic `t` of two partitions. `log`: the id of the topic that the broker still reads. */
+/** `log`: the id of the topic that the broker still reads. */
 const setUp = (id: string | null) => {
   const world = { id, log: id, asked: [] as number[][], committed: [] as Committed[] };
   const former: unknown[] = [];
@@ -120,7 +120,7 @@ it("knows what was fetched before the last join", async () => {
   expect(guard.isRecent(before)).toBe(true);
   guard.begin();
   expect(guard.isRecent(before)).toBe(false);
-  // Before the ids are known nobody can say of which topic it is.
+  // Before the ids are known, its topic is unknown.
   const between = await fetched();
   await positions();
   expect(guard.isRecent(between)).toBe(false);
@@ -132,7 +132,7 @@ it.each([
   "listOffsets",
 ] as const)("takes no answer to %s from a former topic's log", async (request) => {
   const { world, guard, cluster, positions } = setUp("two");
-  // The coordinator knows the new topic, the leader of its partitions has not changed to it.
+  // The partitions' leader has not changed to the new topic.
   world.log = "one";
   await positions();
   const rejoin = { type: "REBALANCE_IN_PROGRESS" };

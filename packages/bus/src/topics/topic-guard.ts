@@ -5,7 +5,7 @@ import type { OpenBroker } from "../kafkajs/cluster.ts";
 import { askTopicIds, type TopicIds } from "./topic-ids.ts";
 import { servesLogs, type TopicLog } from "./topic-logs.ts";
 
-/** The parts of a consumer's cluster that kafkajs' types leave out. */
+/** kafkajs' types leave these out. */
 type GuardedCluster = Omit<Cluster, "findBroker"> & {
   findBroker(node: { nodeId: number }): Promise<GuardedBroker>;
 };
@@ -15,31 +15,24 @@ type Topics = readonly {
   readonly partitions: readonly { readonly partition: number }[];
 }[];
 
-/** Before the next join, when a broker has not changed to a new topic yet. */
+/** A broker may not know the new topic yet. */
 const BEHIND_PAUSE_MS = 250;
 
-/**
- * Ties a consumer's positions to the id of their topic: one that was deleted and created anew has other
- * messages at the same offsets.
- */
+/** A new topic of the same name has other messages at the same offsets (docs/decisions/0031). */
 export type TopicGuard = {
-  /** Puts the guard into the consumer's cluster. */
   attach(cluster: Cluster): void;
-  /** Before each join: the positions of all partitions will be asked for anew. */
   begin(): void;
-  /** What to commit beside an offset that was reached since the last join; undefined: there can be none yet. */
+  /** undefined: nothing was reached since the last join. */
   stampOf(topic: string): string | null | undefined;
-  /** Whether a batch, as kafkajs passes it on, was fetched since the last join. */
   isRecent(batch: object): boolean;
-  /** Asks for the ids again. When one has changed the consumer joins anew, and reads that topic from its beginning. */
+  /** After a change the topic is read from its beginning. */
   look(): Promise<void>;
 };
 
-/** kafkajs takes an error of this type as the order to rejoin. */
+/** kafkajs rejoins on an error of this type. */
 export const rejoinError = (message: string): Error =>
   Object.assign(new kafkajs.KafkaJSError(message, { retriable: false }), { type: "REBALANCE_IN_PROGRESS" });
 
-/** @param onFormer called with the partitions whose committed offsets belong to a former topic */
 export const createTopicGuard = (
   onFormer: (topic: string, partitions: readonly number[]) => void,
   ask: {
@@ -49,18 +42,17 @@ export const createTopicGuard = (
 ): TopicGuard => {
   let ids = new Map<string, string | null>();
   let isStale = false;
-  /** What brokers were found to read from the present topics since the last join, by broker and partition. */
+  /** Partitions that a broker serves from the present topics, since the last join. */
   let proven = new Set<string>();
   const fetchedSince = new WeakMap<object, typeof ids>();
   let findBroker: GuardedCluster["findBroker"] | undefined;
   let coordinator: number | undefined;
 
-  /** Takes the ids of topics for the time until the next join. */
   const settle = (found: TopicIds): void => {
     for (const [topic, id] of found) {
       const known = ids.get(topic);
       if (known === undefined) ids.set(topic, id);
-      // Not all brokers of a cluster that is being upgraded give ids.
+      // During an upgrade not all brokers give ids.
       else if (known !== null && id !== null && known !== id) isStale = true;
     }
   };
@@ -69,10 +61,7 @@ export const createTopicGuard = (
     if (isStale) throw rejoinError("a topic was deleted and created anew");
   };
 
-  /**
-   * Before a broker's answer: a broker may still read the log of a deleted topic. False: ids are not known
-   * yet.
-   */
+  /** A broker may still read a deleted topic's log; false: ids are unknown. */
   const requireLogs = async (broker: GuardedBroker, topics: Topics): Promise<boolean> => {
     const [since, known] = [ids, proven];
     const keyOf = ({ topic, partition }: TopicLog): string => `${broker.nodeId}/${partition}/${topic}`;
@@ -113,7 +102,7 @@ export const createTopicGuard = (
     broker.offsetFetch = async (request) => {
       coordinator = broker.nodeId;
       const answer = await offsetFetch.call(broker, request);
-      // Asked for behind the offsets, so that none of them can belong to a later topic.
+      // After the offsets, so that none can belong to a later topic.
       settle(
         await ask.ids(
           broker,
@@ -160,7 +149,7 @@ export const createTopicGuard = (
       const topics = [...known].flatMap(([topic, id]) => (id === null ? [] : [topic]));
       if (topics.length === 0 || findBroker === undefined || coordinator === undefined) return;
       const found = await ask.ids(await findBroker({ nodeId: coordinator }), topics);
-      // A join in the meantime has asked by itself.
+      // A join in the meantime asks itself.
       if (known === ids) settle(found);
     },
   };

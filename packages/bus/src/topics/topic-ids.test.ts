@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { askTopicIds } from "./topic-ids.ts";
 
-/** A broker whose answer to Metadata has these topics. */
 const brokerOf = (
   maxVersion: number,
   topics: readonly { readonly name: string; readonly id: Buffer; readonly errorCode?: number }[],
@@ -47,7 +46,7 @@ it("reads the ids of topics out of an answer", async () => {
   ]);
   expect([...(await askTopicIds(broker, ["one", "two"]))]).toEqual([
     ["one", ID.toString("hex")],
-    // A cluster that is being upgraded knows the request, but has given no ids yet.
+    // During an upgrade the cluster gives no ids yet.
     ["two", null],
   ]);
 });

@@ -7,10 +7,10 @@ import {
   TOPIC_ID_BYTES,
 } from "../kafkajs/own-request.ts";
 
-/** Ids of topics by name, as hexadecimal text; null: the broker gives none, as before Kafka 2.8. */
+/** Hexadecimal; null: none, as before Kafka 2.8. */
 export type TopicIds = ReadonlyMap<string, string | null>;
 
-/** Metadata, whose version 10 is the first one with ids (KIP-516); kafkajs 2.2.4 asks version 6. */
+/** Metadata has ids from version 10 on (KIP-516); kafkajs 2.2.4 asks version 6. */
 const METADATA = 3;
 const FIRST_VERSION = 10;
 const NO_ID = Buffer.alloc(TOPIC_ID_BYTES);
@@ -18,7 +18,6 @@ const NO_ID = Buffer.alloc(TOPIC_ID_BYTES);
 const write = (encoder: Encoder, topics: readonly string[]): Encoder => {
   encoder.writeUVarInt(topics.length + 1);
   for (const topic of topics) encoder.writeBuffer(NO_ID).writeUVarIntString(topic).writeUVarInt(0);
-  // Creates no topic, and asks for no operations of cluster and topics.
   return encoder.writeBoolean(false).writeBoolean(false).writeBoolean(false).writeUVarInt(0);
 };
 
@@ -50,14 +49,13 @@ const readTopic = (decoder: Decoder): [string, string | null] => {
 };
 
 const read = (decoder: Decoder): [string, string | null][] => {
-  decoder.readInt32(); // how long the broker throttles
+  decoder.readInt32(); // throttling
   decoder.readUVarIntArray(skipBroker);
-  decoder.readUVarIntString(); // the id of the cluster
-  decoder.readInt32(); // the controller
+  decoder.readUVarIntString(); // cluster id
+  decoder.readInt32(); // controller
   return decoder.readUVarIntArray(readTopic) ?? [];
 };
 
-/** Asks a broker for the ids of topics. Rejects with the protocol's error for an unknown one. */
 export const askTopicIds = async (broker: object, topics: readonly string[]): Promise<TopicIds> => {
   if (maxVersionOf(broker, METADATA) < FIRST_VERSION) return new Map(topics.map((topic) => [topic, null]));
   const ids = await sendOwnRequest(broker, {

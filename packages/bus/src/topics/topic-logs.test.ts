@@ -5,7 +5,6 @@ const ID = "00112233445566778899aabbccddeeff";
 const LOG = { topic: "t", topicId: ID, partition: 7 };
 const hex = (digits: string): Buffer => Buffer.from(digits.replaceAll(" ", ""), "hex");
 
-/** A broker whose answer to Fetch has one partition with this error; or one that knows no fetch by id. */
 const brokerOf = (errorCode: number, { fetch = 17, metadata = 13 } = {}) => {
   const answer = Buffer.concat([
     hex(`00 00000000 0000 00000000 02 ${ID} 02 00000007`),

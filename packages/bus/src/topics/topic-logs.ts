@@ -10,29 +10,29 @@ import { askTopicIds } from "./topic-ids.ts";
 
 export type TopicLog = { readonly topic: string; readonly topicId: string; readonly partition: number };
 
-/** Fetch, whose version 13 is the first one by ids (KIP-516, Kafka 3.1); kafkajs 2.2.4 has version 11. */
+/** Fetch is by ids from version 13 on (KIP-516, Kafka 3.1); kafkajs 2.2.4 has version 11. */
 const FETCH = 1;
 const FIRST_VERSION = 13;
-/** NONE and OFFSET_OUT_OF_RANGE, which come behind the comparison of the ids. */
+/** NONE and OFFSET_OUT_OF_RANGE, which come after the comparison of ids. */
 const SAME_ID = [0, 1];
-/** UNKNOWN_TOPIC_ID and INCONSISTENT_TOPIC_ID: the broker has not heard of the topic, or reads another one's log. */
+/** UNKNOWN_TOPIC_ID and INCONSISTENT_TOPIC_ID. */
 const OTHER_ID = [100, 103];
-/** Behind every end, so that no message is sent. */
+/** Beyond every end, so that no message comes. */
 const BEYOND = "9223372036854775807";
 
 const write = (encoder: Encoder, logs: readonly TopicLog[]): Encoder => {
-  // For no replica, at once, and no bytes.
+  // No replica, at once, no bytes.
   encoder.writeInt32(-1).writeInt32(0).writeInt32(0).writeInt32(0);
-  // Uncommitted messages too, in no session.
+  // Uncommitted messages too, no session.
   encoder.writeInt8(0).writeInt32(0).writeInt32(-1);
   encoder.writeUVarInt(logs.length + 1);
   for (const { topicId, partition } of logs) {
     encoder.writeBuffer(Buffer.from(topicId, "hex")).writeUVarInt(2);
-    // Of any epoch of the leader, and none of a follower's values.
+    // Any epoch of the leader, no follower's values.
     encoder.writeInt32(partition).writeInt32(-1).writeInt64(BEYOND).writeInt32(-1).writeInt64("-1");
     encoder.writeInt32(0).writeUVarInt(0).writeUVarInt(0);
   }
-  // Ends no session, from no rack.
+  // Ends no session, no rack.
   return encoder.writeUVarInt(1).writeUVarIntString("").writeUVarInt(0);
 };
 
@@ -60,22 +60,18 @@ const readTopic = (decoder: Decoder): number[] => {
   return errorCodes;
 };
 
-/** The error codes of the answer and its partitions. */
 const read = (decoder: Decoder): number[] => {
-  decoder.readInt32(); // how long the broker throttles
+  decoder.readInt32(); // throttling
   const errorCode = decoder.readInt16();
-  decoder.readInt32(); // the session
+  decoder.readInt32(); // session
   return [errorCode, ...(decoder.readUVarIntArray(readTopic) ?? []).flat()];
 };
 
-/**
- * Whether a broker reads these partitions from the logs of these topics. A fetch by id, since a broker may
- * know the new id before it changes the log; before Kafka 3.1 by the ids it knows.
- */
+/** A broker may know the new id before it changes the log. */
 export const servesLogs = async (broker: object, logs: readonly TopicLog[]): Promise<boolean> => {
   if (maxVersionOf(broker, FETCH) < FIRST_VERSION) {
     const ids = await askTopicIds(broker, [...new Set(logs.map(({ topic }) => topic))]);
-    // Not all brokers of a cluster that is being upgraded give ids.
+    // During an upgrade not all brokers give ids.
     return logs.every(({ topic, topicId }) => (ids.get(topic) ?? topicId) === topicId);
   }
   const errorCodes = await sendOwnRequest(broker, {
