@@ -37,7 +37,6 @@ const all = async <T>(records: AsyncIterable<T>): Promise<T[]> => {
 };
 const idsOf = async (records: AsyncIterable<{ readonly _id: string }>): Promise<string[]> =>
   (await all(records)).map(({ _id }) => _id);
-/** The records, and what the generator returned. */
 const whole = async <T, Last>(records: AsyncGenerator<T, Last>): Promise<{ records: T[]; last: Last }> => {
   const found: T[] = [];
   for (;;) {

@@ -25,56 +25,42 @@ import {
 type PageSize = { readonly pageSize?: number };
 
 export type EndUsersOptions = {
-  /** Only people whom another system knows by this id. */
   readonly externalId?: string;
-  /** The id at which to begin, that one included. */
+  /** Inclusive. */
   readonly from?: string;
   readonly pageSize?: number;
 };
 
-/** Where a reader of changes goes on, or begins: with everything, or with what changed since. */
+/** Neither cursor nor date: everything. */
 export type ChangesOptions = PageSize &
   (
     | { readonly cursor: string; readonly storedSince?: never }
     | { readonly cursor?: never; readonly storedSince?: Instant }
   );
 
-/**
- * A reader of the export API. Generators end with an error of `ExportApiError`, `ExportConnectionError` or
- * `ExportAnswerError` when an attempt cannot be repeated or has been repeated often enough.
- */
+/** Methods throw ExportApiError, ExportConnectionError or ExportAnswerError once no repeat is left. */
 export type Client = {
   conversations(options: ConversationWindow & PageSize): AsyncGenerator<Conversation, void>;
   messages(options: MessageWindow & PageSize): AsyncGenerator<Message, void>;
-  /** End users by their ids. */
   endUsers(options?: EndUsersOptions): AsyncGenerator<EndUser, void>;
-  /**
-   * A whole window as one stream, the quickest way to read much. A stream that breaks is read again from its
-   * last record; each comes once. Returns the trailer.
-   */
+  /** One stream, resumed after breaks: each record comes once. Returns the trailer. */
   lines<List extends keyof WindowOf>(
     list: List,
     window: WindowOf[List],
   ): AsyncGenerator<RecordOf[List], Trailer>;
-  /** What changed since a cursor, up to now, in portions that each have the cursor to store with them. */
+  /** Store each portion's cursor with its records. */
   changes<List extends ListName>(list: List, options?: ChangesOptions): AsyncGenerator<Changes<List>, void>;
-  /**
-   * The same as one stream. Returns the trailer with the cursor; what came counts only with it. It is not
-   * repeated: after an ExportConnectionError ask again with the cursor that you have.
-   */
+  /** One stream, not repeated: records count only once the trailer, with the cursor, is returned. */
   changeLines<List extends ListName>(
     list: List,
     options?: Omit<ChangesOptions, "pageSize">,
   ): AsyncGenerator<RecordOf[List] | DeletionOf[List], ChangesTrailer>;
-  /**
-   * Asks for the data of a person to be erased; gives the id of the request. It is repeated only when it
-   * certainly had no effect.
-   */
+  /** Returns the request's id; repeated only if it certainly had no effect. */
   requestErasure(person: Omit<DataSubjectRequest, "type">): Promise<string>;
   dataSubjectRequest(id: string): Promise<DataSubjectRequestStatus>;
-  /** The client's requests, the newest first. */
+  /** Newest first. */
   dataSubjectRequests(options?: PageSize): AsyncGenerator<DataSubjectRequestEntry, void>;
-  /** Starts a conversation by SMS; repeating it with the same key within a day makes no second one. */
+  /** Repeating it with the same key within a day starts no second conversation. */
   triggerSms(
     trigger: SmsTrigger,
     options?: { readonly idempotencyKey?: string },
@@ -97,7 +83,6 @@ async function* recordsOf<T, Last>(blocks: AsyncGenerator<Block, Last>): AsyncGe
       for (const text of textsOf(next.value.bytes)) yield parseLine(text) as T;
     }
   } finally {
-    // Ends the stream when its reader stops early.
     await blocks.return(undefined as never);
   }
 }

@@ -6,13 +6,9 @@ import { afterEach, beforeEach } from "vitest";
 import { run } from "./program.ts";
 import { type Service, startService } from "./service.fixture.ts";
 
-/**
- * For each test of a file: a service in miniature, an empty folder, and the command that runs against them.
- */
 export type Place = {
   readonly service: Service;
   readonly root: string;
-  /** The folder of a copy. */
   folder(): string;
   command(
     args: readonly string[],

@@ -24,7 +24,7 @@ const place = usePlace();
 const { folder, command } = place;
 const LIST = ["--list", "conversations"];
 const SECRET = "what-an-erased-person-wrote";
-/** What DuckDB cannot compress is in its file as it is. */
+/** Random bytes, because DuckDB would compress other text and hide it from the search. */
 const textOf = (): string => `${SECRET} ${randomBytes(600).toString("base64")}`;
 
 it.each(["duckdb", "parquet", "csv"])("compact leaves no byte of what was deleted, in %s", async (kind) => {
@@ -56,7 +56,7 @@ it.each([
   ["-", ["cursor.json"]],
   ["folder", ["state.json"]],
 ])("a link stays, and no old byte behind it, of %s: %s", async (kind, names) => {
-  // Where there is one, another disk.
+  // Another disk if there is one, so that renames across it fail.
   const elsewhere = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "client-"));
   const root = ["duckdb", "-"].includes(kind) ? place.root : folder();
   const to = { duckdb: `duckdb:${join(root, "copy.duckdb")}`, "-": "-", folder: folder() }[kind];

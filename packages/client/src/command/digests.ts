@@ -7,11 +7,10 @@ export const BUCKETS = 4_096;
 
 export type Entry = { readonly id: string; readonly digest: string };
 
-/** Which of the buckets an id belongs to. */
 export const bucketOf = (id: string): number =>
   createHash("md5").update(id).digest().readUInt16BE(0) % BUCKETS;
 
-/** The id and a checksum of the values that a record has, whatever its text looks like. */
+/** Depends on values, not on formatting. */
 export const entryOf = (record: unknown, list: ListName, fields: readonly string[] | null): Entry => {
   const values = record as Readonly<Record<string, unknown>>;
   const id = String(values[ID_FIELD[list]]);
@@ -26,16 +25,13 @@ export const entryOf = (record: unknown, list: ListName, fields: readonly string
   };
 };
 
-/** Count and checksum of the records of each bucket, in any order. */
+/** Independent of the order of records. */
 export type Sums = {
   add(entry: Entry): void;
   total(): number;
-  /** Of all records together. */
   checksum(): string;
-  /** The buckets in which the other sums differ. */
   differencesTo(other: Sums): number[];
   bucket(at: number): string;
-  /** The records of a bucket. */
   count(at: number): number;
 };
 
@@ -47,7 +43,7 @@ export const createSums = (): Sums => {
     add: ({ id, digest }) => {
       const at = bucketOf(id);
       counts[at] = (counts[at] ?? 0) + 1;
-      // Overflow is part of the sum.
+      // Overflow wraps on purpose.
       sums[at] = (sums[at] ?? 0n) + createHash("md5").update(`${id}\n${digest}`).digest().readBigUInt64BE(0);
     },
     total: () => counts.reduce((sum, count) => sum + count, 0),

@@ -12,29 +12,24 @@ export const EXIT = {
   forbidden: 7,
 } as const;
 
-/** An error whose message may quote others. */
 class CommandError extends Error {
   constructor(message: string) {
     super(visibleText(message));
   }
 }
 
-/** Wrong arguments. */
 export class UsageError extends CommandError {
   override readonly name = "UsageError";
 }
 
-/** The copy cannot be used: another process writes it, or it is not what its state says. */
 export class CopyError extends CommandError {
   override readonly name = "CopyError";
 }
 
-/** A signal ends the command. */
 export class StoppedError extends CommandError {
   override readonly name = "StoppedError";
 }
 
-/** The cursor is too old, and what was given out cannot be replaced. */
 export class ExpiredError extends CommandError {
   override readonly name = "ExpiredError";
 }
@@ -42,15 +37,13 @@ export class ExpiredError extends CommandError {
 const FORBIDDEN = 403;
 const SYSTEM_ERROR = /^E[A-Z]+$/;
 
-/** An error of the system, such as ENOSPC. */
 export const isSystemError = (error: unknown): error is Error =>
   error instanceof Error && "code" in error && SYSTEM_ERROR.test(String(error.code));
 
-/** True for an error of the system with this code. */
 export const isCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;
 
-/** Where a bug is. The message about a text that is no JSON quotes it. */
+/** A SyntaxError of JSON.parse quotes the text, so only its frames are kept. */
 const stackOf = (error: Error): string => {
   const stack = error.stack ?? error.message;
   if (!(error instanceof SyntaxError)) return stack;
@@ -58,7 +51,6 @@ const stackOf = (error: Error): string => {
   return ["SyntaxError: a text is not what it should be", ...frames].join("\n");
 };
 
-/** The exit code for an error and what to print; bugs are printed with their stack. */
 export const explain = (error: unknown): { readonly code: number; readonly text: string } => {
   if (error instanceof UsageError) return { code: EXIT.usage, text: `${error.message}\ntry --help` };
   if (error instanceof CopyError) return { code: EXIT.copy, text: error.message };

@@ -13,7 +13,6 @@ const pullInto = (to: string, ...args: string[]) =>
   command(["pull", "--to", to, "--list", "conversations", "--file-bytes", "1", ...args]);
 const pull = (...args: string[]) => pullInto(folder(), ...args);
 
-/** The ids of the lines of all files, in order. */
 const storedIds = (): string[] =>
   readdirSync(join(folder(), "conversations"))
     .toSorted()
@@ -73,7 +72,7 @@ describe("a long catch-up", () => {
     const asked = place.service.server.asked.length;
     const breaks: Answer = (response) => response.destroy();
     answer(...Array.from({ length: 100 }, () => breaks));
-    // No waits between the attempts.
+    // No waits between attempts.
     const random = vi.spyOn(Math, "random").mockReturnValue(0);
     try {
       expect(await pull()).toMatchObject({ code: 4 });

@@ -9,10 +9,8 @@ const place = usePlace();
 const LIST = ["--list", "conversations"];
 const HOSTILE = "\u001b]0;owned\u0007\u001b[31m\u009b2J\r\u202e\u2066\u2028\u200b";
 const SECRET = "what users wrote";
-/** What a header can have of it. */
 const IN_HEADER = "\u009b31m";
 
-/** Everything shows, in whole lines, and nothing of a record is there. */
 const expectPlain = (text: string): void => {
   expect(text).toMatch(/^[\x20-\x7e…\n]*$/);
   expect(text).not.toContain(SECRET);

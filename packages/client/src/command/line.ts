@@ -2,7 +2,6 @@ import type { ListName } from "../lists/changes.ts";
 import { valueTexts } from "../lists/json-parts.ts";
 import { CopyError } from "./exit-code.ts";
 
-/** The name that the id has in the records of a list. */
 export const ID_FIELD = {
   conversations: "_id",
   messages: "_id",
@@ -15,11 +14,11 @@ const DELETED = ',"deleted":true,"deleted_at":"';
 
 type Identified = Partial<Record<"_id" | "end_user_id", string>>;
 
-/** Where a line stands; its text is in no error. */
+/** For errors, which never quote a line. */
 type Where = () => string;
 const SOMEWHERE: Where = () => "a line of the copy";
 
-/** The record of a line of a copy. @throws CopyError for a line that is none */
+/** @throws CopyError */
 export const recordOf = (line: string, where: Where = SOMEWHERE): Identified => {
   const broken = (): CopyError => new CopyError(`${where()}, of ${line.length} characters, is no record`);
   let record: unknown;
@@ -32,27 +31,25 @@ export const recordOf = (line: string, where: Where = SOMEWHERE): Identified => 
   return record;
 };
 
-/** The id of a line, which the interface puts first. @throws CopyError for a line that is no record */
+/** Relies on the id being first. @throws CopyError */
 export const idOf = (line: string, where: Where = SOMEWHERE): string => {
   const [, id] = ID.exec(line) ?? [];
-  // An escape that JSON does not have makes it no record.
+  // Such an id may hold an escape that JSON does not have.
   const record = id === undefined || id.includes("\\") ? recordOf(line, where) : { _id: id.slice(1, -1) };
   const found = record._id ?? record.end_user_id;
   if (found === undefined) throw new CopyError(`${where()}, of ${line.length} characters, has no id`);
   return found;
 };
 
-/** True for a line that says that a record is gone. */
 export const isDeletion = (line: string): boolean => DELETION.test(line);
 
-/** How many lines of a block are deletions. */
 export const countDeletions = (bytes: Uint8Array): number => {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!buffer.includes(DELETED)) return 0;
   return buffer.toString().split("\n").filter(isDeletion).length;
 };
 
-/** Leaves the id and these fields of a record, their values as they stand; deletions stay as they are. */
+/** Values as written; deletions stay unchanged. */
 export const selectFields = (line: string, list: ListName, fields: readonly string[]): string => {
   if (isDeletion(line)) return line;
   const values = valueTexts(line);

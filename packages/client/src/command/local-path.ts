@@ -3,16 +3,11 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { isCode, UsageError } from "./exit-code.ts";
 
-/** What other programs take for another place: addresses, `md:`, `:memory:`; one letter is a disk of Windows. */
+/** Addresses and databases of other programs; a single letter is a Windows drive. */
 const ELSEWHERE = /^(?:[A-Za-z][\w+.-]+:|:[^/\\]*:)/;
 const HOME = /^~(?=$|[/\\])/;
 
-/**
- * The absolute path that an option names, so that whatever opens it opens the same: `~` is the home directory,
- * as in a shell, which does not see it behind a colon or an equals sign.
- *
- * @throws UsageError for what is no local path
- */
+/** Expands `~`, which a shell does not behind a colon. @throws UsageError */
 export const localPath = (option: string, text: string): string => {
   if (text === "") throw new UsageError(`${option}: names no file or folder`);
   if (ELSEWHERE.test(text))
@@ -23,7 +18,7 @@ export const localPath = (option: string, text: string): string => {
   return resolve(text);
 };
 
-/** The path of the file that is replaced under this name: what a link leads to, or itself when nothing is there. */
+/** The target of a link, or the path itself. */
 export const behindLinks = (path: string): string => {
   try {
     return realpathSync(path);

@@ -9,7 +9,6 @@ import { usePlace } from "./command.fixture.ts";
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 const place = usePlace();
 
-/** Runs the command with a stream that takes nothing. */
 const command = async (full: "stdout" | "stderr", args: readonly string[], key = "k") => {
   const device = openSync("/dev/full", "w");
   const child = spawn(process.execPath, [MAIN, ...args, "--list", "conversations"], {

@@ -26,14 +26,14 @@ const place = usePlace();
 const { folder, command } = place;
 const LIST = ["--list", "conversations"];
 const NO_SERVICE = { EXPORT_API_URL: "http://127.0.0.1:9/api" };
-/** The ways in which a pull ends before the service has given it anything. */
+/** Ways in which a pull ends before it receives anything. */
 const AWAY = [
   ["a wrong key", { EXPORT_API_KEY: "wrong" }],
   ["no service", NO_SERVICE],
   ["the right key", {}],
 ] as const;
 
-/** Every file below a folder with its bytes; not those that DuckDB and locks make by the way. */
+/** Files of the copy, without those of locks and of DuckDB. */
 const contentOf = (root: string): Record<string, string> =>
   Object.fromEntries(
     readdirSync(root, { recursive: true, withFileTypes: true })
@@ -43,13 +43,12 @@ const contentOf = (root: string): Record<string, string> =>
       .map((file) => [file, readFileSync(file).toString("base64")]),
   );
 
-/** A pull, verify and compact are refused, whatever they are run with; `what` is the copy's trouble. */
 const expectUntouched = async (to: string, what: string, said: string): Promise<void> => {
   const before = contentOf(place.root);
   const asked = place.service.server.asked.length;
   for (const [, env] of AWAY) {
     const { code, err } = await command(["pull", "--to", to, ...LIST], env);
-    // A copy that names another service is not gone on with either.
+    // A copy of another service is rejected with 2 first.
     if (code !== 2 || env !== NO_SERVICE)
       expect({ what, code, err }).toEqual({ what, code: 6, err: expect.stringContaining(said) });
   }
@@ -59,7 +58,6 @@ const expectUntouched = async (to: string, what: string, said: string): Promise<
   expect(contentOf(place.root), what).toEqual(before);
 };
 
-/** Damages a copy in one way after the other, each time as it was. */
 const expectRefusals = async (
   damages: readonly (readonly [string, () => void | Promise<unknown>])[],
   to: string,
@@ -122,7 +120,7 @@ const DAMAGE: readonly (readonly [string, () => void])[] = [
   ["a state of another version", changeState((state) => ({ ...state, version: 2 }))],
 ];
 
-/** A record, then one more, in files of their own; beside them what others put there. */
+/** Two files, and beside them files of another tool. */
 const pulledFolder = async (): Promise<void> => {
   place.service.put("a", 1);
   await command(["pull", "--to", folder(), ...LIST]);
@@ -132,7 +130,6 @@ const pulledFolder = async (): Promise<void> => {
   writeFileSync(join(folder(), "conversations/mine.txt"), "");
 };
 
-/** What an interrupted first pass gets. */
 const probe: Answer = json(
   { data: [], meta: { next_cursor: "2", end_of_stream: true } },
   { "x-export-watermark": WATERMARK },
@@ -194,7 +191,7 @@ describe("--replace of a folder", () => {
     }
     await command(["compact", "--to", folder(), ...LIST]);
     expect(contentOf(join(folder(), "conversations"))).toMatchObject(old);
-    // What was begun goes on without the option.
+    // A renewal goes on without the option.
     expect(await pull()).toMatchObject({ code: 0, out: expect.stringContaining("1 records came") });
     expect(await command(["verify", "--to", folder(), ...LIST])).toMatchObject({ code: 0 });
     const left = Object.keys(contentOf(join(folder(), "conversations")));
@@ -289,7 +286,7 @@ it("a folder of which nothing is left goes on after a kill, at each instant", as
   const files = (): string[] => readdirSync(join(folder(), "conversations")).toSorted();
   await pull();
   expect(files()).toEqual(["00000000.ndjson"]);
-  // The first change was written, and its state was not.
+  // As after a crash between writing the change and its state.
   writeFileSync(join(folder(), "conversations/00000009.ndjson"), `${JSON.stringify(first[0])}\n`);
   place.service.put("b", 1);
   expect(await pull()).toMatchObject({ code: 0 });
@@ -298,7 +295,7 @@ it("a folder of which nothing is left goes on after a kill, at each instant", as
   place.service.remove("b");
   expect(await pull()).toMatchObject({ code: 0, out: expect.stringContaining("1 of them deletions") });
   expect(files()).toEqual(["00000000.ndjson"]);
-  // All were deleted, and the former files were not removed.
+  // As after a crash before the former files were removed.
   for (const [file, bytes] of Object.entries(old)) writeFileSync(file, Buffer.from(bytes, "base64"));
   expect(await pull()).toMatchObject({ code: 0 });
   expect(files()).toEqual(["00000000.ndjson"]);

@@ -12,7 +12,6 @@ for (const name of ["SIGINT", "SIGTERM"] as const) {
     stop.abort(new StoppedError(`stopped by ${name}`));
   });
 }
-/** The exit code of the command, and what went wrong with its output. */
 let code: number | undefined;
 let lost: Error | undefined;
 const end = (): void => {
@@ -23,13 +22,13 @@ const end = (): void => {
   }
   process.exitCode = signalled === undefined ? code : 128 + constants.signals[signalled];
 };
-// Output that nobody gets ends the command; the error may come when it has ended.
+// Lost output ends the command; this error may come after `run` has returned.
 process.stdout.on("error", (error) => {
   lost = error;
   stop.abort(error);
   end();
 });
-// Where progress and errors cannot be reported the exit code still can.
+// Without stderr the exit code must still be right.
 process.stderr.on("error", () => undefined);
 
 const { env, stdout, stderr } = process;

@@ -11,7 +11,6 @@ import { FUTURE, type Stored, WATERMARK } from "./service.fixture.ts";
 const place = usePlace();
 const { folder, command } = place;
 const filesOf = (): string[] => readdirSync(join(folder(), "conversations")).toSorted();
-/** The ids and values of the lines of all files, in order. */
 const storedLines = (decode: (bytes: Buffer) => Buffer = (bytes) => bytes): [string, unknown][] =>
   filesOf().flatMap((file) =>
     decode(readFileSync(join(folder(), "conversations", file)))
@@ -49,7 +48,7 @@ describe("pull into a folder", () => {
     ];
     expect(storedLines()).toEqual(later);
     expect(await command(["verify", "--to", folder()])).toMatchObject({ code: 0 });
-    // Without --no-compact a deletion is carried out at once.
+    // Without --no-compact deletions are applied at once.
     await pull();
     expect(storedLines()).toEqual([
       ["b", 1],

@@ -20,7 +20,7 @@ import { openTableFiles, TABLES_FILE } from "./targets/tables/table-files.ts";
 import type { ListState, Target } from "./targets/target.ts";
 import { isEqual, type Verified, verifyList } from "./verify.ts";
 
-/** Bytes after which a first pass is stored, and about the size of a file. */
+/** Bytes after which a first pass is stored; about the size of a file. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /** DuckDB holds a portion in memory. */
 const DUCKDB_SEGMENT_BYTES = 8 * 1024 * 1024;
@@ -76,7 +76,7 @@ const openTarget = (settings: Settings, service: string, { stdout }: Io): Promis
 const isSame = (one: readonly string[] | null, other: readonly string[] | null): boolean =>
   JSON.stringify(one) === JSON.stringify(other?.toSorted());
 
-/** What to pull: a copy that exists keeps how it began. @throws UsageError for another beginning */
+/** An existing copy keeps its settings. @throws UsageError */
 const wantedOf = ({ since, fields }: Settings, list: ListName, known: ListState | undefined): Wanted => {
   const selected = fields[list];
   if (known === undefined) return { list, since: since ?? null, fields: selected ?? null };
@@ -93,14 +93,13 @@ const wantedOf = ({ since, fields }: Settings, list: ListName, known: ListState 
   return { list, since: known.since, fields: known.fields };
 };
 
-/** The service itself says that the key may not read the list; a proxy's 403 says nothing of it. */
+/** A proxy's 403 says nothing about the key. */
 const isForbidden = (error: unknown): boolean =>
   error instanceof ExportApiError && error.status === 403 && error.type === "authorization_error";
 
 const noteLine = ({ list, lines, deletions, watermark, isRenewed }: Note): string =>
   `${list}: ${isRenewed ? "made afresh, since its cursor had expired; " : ""}${lines.toLocaleString("en-US")} records came, ${deletions} of them deletions; complete up to ${watermark ?? "an unknown instant"}`;
 
-/** Characters. */
 const MAX_ID = 200;
 
 const verifiedLine = (one: Verified): string =>
@@ -167,7 +166,7 @@ const verify = async ({ settings, deps, report }: Run, signal: AbortSignal): Pro
 };
 
 const compact = async ({ settings, deps: { target } }: Run): Promise<number> => {
-  // The old copy has what was erased since, and only a pull learns of that.
+  // The old copy still has what was erased since; only a pull applies that.
   const renewing = settings.lists.filter(target.isRenewing);
   if (renewing.length > 0)
     throw new CopyError(
@@ -175,7 +174,7 @@ const compact = async ({ settings, deps: { target } }: Run): Promise<number> => 
     );
   for (const list of settings.lists) {
     await target.compact(list, true);
-    // A pull may have stored what its files lack yet.
+    // A pull may have ended between storing rows and writing its files.
     if (typeof target.state(list)?.watermark === "string") await target.publish?.(list);
   }
   await target.rewrite?.();
@@ -187,7 +186,7 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
   const { json, plainTransfer } = settings;
   const service = settings.url;
   const apiKey = await readKey(settings, io.env);
-  // Nothing else sends a request.
+  // `compact` sends no request.
   if (settings.command !== "compact") useProxy(io.env, service);
   const progress = createProgress({ output: io.stderr, json, clock: () => performance.now() });
   let note = proxyNote(io.env, service);
@@ -235,7 +234,6 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
   }
 };
 
-/** Runs the command. @returns the exit code */
 export const run = async (args: readonly string[], io: Io): Promise<number> => {
   if (args.length === 0 || args.includes("--help") || args.includes("-h")) {
     io.stdout.write(USAGE);

@@ -10,9 +10,7 @@ const BAR = 24;
 
 export type Progress = {
   update(note: Note): void;
-  /** Prints what went wrong and when it is tried again. */
   retry(note: RetryNote): void;
-  /** Ends the line of a list. */
   end(): void;
 };
 
@@ -26,10 +24,8 @@ const barOf = (done: number): string => {
   return `[${"#".repeat(full)}${".".repeat(BAR - full)}]`;
 };
 
-/** What came within less has no rate yet. */
 const RATED_SECONDS = 1;
 
-/** A line about a list: records, rate, and the time left or the watermark. */
 export const progressLine = (note: Note, seconds: number): string => {
   const isRated = seconds >= RATED_SECONDS;
   const parts = [`${note.list}: ${count(note.lines)} records`];
@@ -42,11 +38,10 @@ export const progressLine = (note: Note, seconds: number): string => {
   return parts.join(", ");
 };
 
-/** A bar that is drawn again on a terminal, elsewhere a line every few seconds. */
 export const createProgress = (deps: {
   readonly output: Writable & { readonly isTTY?: boolean };
   readonly json: boolean;
-  /** Milliseconds that never run backwards. */
+  /** Monotonic ms. */
   readonly clock: () => number;
 }): Progress => {
   const { output, json, clock } = deps;

@@ -3,18 +3,16 @@ import { UsageError } from "./exit-code.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-// The types are those of an older Node.js.
+// The installed types of Node.js lack this function.
 const { setGlobalProxyFromEnv } = http as { setGlobalProxyFromEnv?: (env: Environment) => void };
 
-/** The first of these variables that has a value: as with other programs the one in small letters counts. */
+/** Lower case wins, as in other programs. */
 const firstOf = (env: Environment, name: string): string | undefined =>
   [name, name.toUpperCase()].find((one) => (env[one] ?? "") !== "");
 
-/** The variable that names a proxy for an address. */
 const variableFor = (env: Environment, url: string): string | undefined =>
   firstOf(env, url.startsWith("https:") ? "https_proxy" : "http_proxy");
 
-/** True when `no_proxy` names the host, by the rules of Node.js. */
 const isDirect = (env: Environment, url: string): boolean => {
   const text = env[firstOf(env, "no_proxy") ?? ""] ?? "";
   if (text === "*") return true;
@@ -31,18 +29,14 @@ const isDirect = (env: Environment, url: string): boolean => {
     });
 };
 
-/**
- * Sends requests to this address through the proxy that the environment names, where this Node.js can.
- *
- * @throws UsageError for a wrong one; its value, which may have a password, is in no error
- */
+/** @throws UsageError without the proxy's value, which may hold a password */
 export const useProxy = (env: Environment, url: string): void => {
   const variable = variableFor(env, url);
   if (variable === undefined || setGlobalProxyFromEnv === undefined || isDirect(env, url)) return;
   const proxy = env[variable] ?? "";
   try {
     if (!/^https?:\/\//i.test(proxy)) throw new TypeError("another protocol");
-    // Where one of them is missing Node.js looks for it in the environment by itself.
+    // Node.js reads a missing one from the environment itself.
     const no_proxy = env[firstOf(env, "no_proxy") ?? ""];
     setGlobalProxyFromEnv({ http_proxy: proxy, https_proxy: proxy, no_proxy });
   } catch {
@@ -50,7 +44,6 @@ export const useProxy = (env: Environment, url: string): void => {
   }
 };
 
-/** What to know about a proxy when the service is not reached; null: none is named. */
 export const proxyNote = (env: Environment, url: string): string | null => {
   const variable = variableFor(env, url);
   if (variable === undefined) return null;

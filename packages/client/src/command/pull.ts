@@ -8,18 +8,15 @@ import { createStreams, type Streams } from "../lists/streams.ts";
 import { selectFields } from "./line.ts";
 import type { ListState, Segment, SegmentWriter, Target } from "./targets/target.ts";
 
-/** What happened to a list so far. */
 export type Note = {
   readonly list: ListName;
-  /** Lines that came in this run. */
   readonly lines: number;
   readonly deletions: number;
   readonly bytes: number;
   readonly watermark: string | null;
-  /** The share of the first pass that is done, by the dates of the records; null when it is unknown. */
+  /** Estimated from the dates of records; null: unknown. */
   readonly done: number | null;
   readonly isFirstPass: boolean;
-  /** True: the cursor had expired, and the copy is made afresh. */
   readonly isRenewed: boolean;
 };
 
@@ -27,7 +24,6 @@ export type PullDeps = {
   readonly client: Client;
   readonly streams: Streams;
   readonly target: Target;
-  /** Bytes after which what came is stored. */
   readonly segmentBytes: number;
   readonly onNote: (note: Note) => void;
   /** Milliseconds since the epoch. */
@@ -40,25 +36,18 @@ export type Wanted = {
   readonly fields: readonly string[] | null;
 };
 
-/** What is needed to read the service. */
 export const createReading = (options: ClientOptions): Pick<PullDeps, "client" | "streams"> => ({
   client: createClient(options),
   streams: createStreams(callerOf(options)),
 });
 
-/**
- * What is settled lies at most some seconds behind the watermark of the changes; they are begun well before,
- * so that the cursor lies before every record that the first pass may miss.
- */
+/** Changes start so long before the watermark, to cover all that the first pass may miss. */
 const MARGIN_MS = 60_000;
 export const BEGINNING = "1970-01-01T00:00:00Z";
 
 const GONE = 410;
 
-/**
- * A cursor of the changes as of now; null when they have to be read from their beginning. Every record that
- * was stored before it is in the lists by now, and every later one comes behind it.
- */
+/** Every record stored before this cursor is in the lists already; null: read all changes. */
 const presentCursor = async ({ client }: PullDeps, list: ListName): Promise<string | null> => {
   let watermark: string | null = null;
   for await (const page of client.changes(list, { pageSize: 1 })) {
@@ -74,16 +63,14 @@ const presentCursor = async ({ client }: PullDeps, list: ListName): Promise<stri
   return cursor;
 };
 
-/** Where a copy that does not exist yet begins. */
 const beginning = async (deps: PullDeps, { list, since, fields }: Wanted): Promise<ListState> => {
   const state = { since, fields, watermark: null, cursor: null, firstPass: null };
-  // End users have no list as lines, and lists do not know when a record was stored.
+  // End users have no stream of lines; lists cannot be filtered by stored at.
   if (since !== null || list === "end_users") return state;
   const cursor = await presentCursor(deps, list);
   return cursor === null ? state : { ...state, cursor, firstPass: { place: null } };
 };
 
-/** Counts what comes, and tells it. */
 const createTally = (list: ListName, { onNote, now }: PullDeps) => {
   let first: number | undefined;
   let note: Note = {
@@ -106,7 +93,6 @@ const createTally = (list: ListName, { onNote, now }: PullDeps) => {
     came: (bytes: number, lines: number): void =>
       report({ bytes: note.bytes + bytes, lines: note.lines + lines }),
     deleted: (deletions: number): void => report({ deletions: note.deletions + deletions }),
-    /** The first pass has reached this date. */
     reached: (date: string): void => {
       const at = readInstant(date)?.ms;
       if (at === undefined) return report({ isFirstPass: true, done: null });
@@ -118,7 +104,6 @@ const createTally = (list: ListName, { onNote, now }: PullDeps) => {
 };
 type Tally = ReturnType<typeof createTally>;
 
-/** Writes blocks, of each record the wanted fields. */
 const writeTo = async (
   writer: SegmentWriter,
   { bytes, lines }: { readonly bytes: Uint8Array; readonly lines: number },
@@ -129,7 +114,6 @@ const writeTo = async (
   return writer.write(Buffer.from(texts.join("")), lines);
 };
 
-/** Takes the whole list by the dates of its records, and stores after each segment how far it has come. */
 const firstPass = async (
   deps: PullDeps,
   list: "conversations" | "messages",
@@ -162,17 +146,15 @@ const firstPass = async (
   }
 };
 
-/** Records of a page of changes: so much comes again when one is lost. */
+/** So much is read again after an error. */
 const PAGE_SIZE = 5_000;
 
-/** Makes a segment whole; one without lines is none. */
 const segmentsOf = async (writer: SegmentWriter): Promise<Segment[]> => {
   if (writer.bytes() > 0) return [await writer.finish()];
   await writer.abort();
   return [];
 };
 
-/** Takes changes up to their end, and stores after each segment how far it has come. */
 const takeChanges = async (deps: PullDeps, list: ListName, begun: ListState, tally: Tally): Promise<void> => {
   const { target, streams, segmentBytes } = deps;
   const { since, fields } = begun;
@@ -184,7 +166,7 @@ const takeChanges = async (deps: PullDeps, list: ListName, begun: ListState, tal
       const begin = since === null ? {} : { stored_since: since };
       const query = cursor === null ? begin : { cursor };
       const page = await streams.changesPage(list, { ...query, page_size: PAGE_SIZE });
-      // A file of a list that no state names could be anybody's.
+      // State first: unnamed files may belong to someone else.
       if (target.state(list) === undefined) await target.commit(list, [], begun);
       writer ??= await target.begin(list);
       if (page.lines > 0) await writeTo(writer, page, { list, fields });
@@ -205,11 +187,10 @@ const takeChanges = async (deps: PullDeps, list: ListName, begun: ListState, tal
   }
 };
 
-/** The service says so itself; the status of a proxy is no reason to make a copy afresh. */
+/** A proxy's 410 must not start the copy again. */
 const isExpired = (error: unknown): boolean =>
   error instanceof ExportApiError && error.status === GONE && error.type === "resource_not_found";
 
-/** Makes the copy of a list, goes on with it, or brings it up to date. */
 const advance = async (deps: PullDeps, wanted: Wanted, tally: Tally): Promise<void> => {
   const { target, streams } = deps;
   const { list } = wanted;
@@ -218,7 +199,7 @@ const advance = async (deps: PullDeps, wanted: Wanted, tally: Tally): Promise<vo
     state = await beginning(deps, wanted);
     if (state.firstPass !== null) await target.commit(list, [], state);
   } else if (state.firstPass !== null && state.cursor !== null) {
-    // Another client's key would go on with its own records; the cursor is good for one client alone.
+    // Another client's key must fail here.
     await streams.changesPage(list, { cursor: state.cursor, page_size: 1 });
   }
   if (state.firstPass !== null && list !== "end_users") state = await firstPass(deps, list, state, tally);
@@ -226,12 +207,7 @@ const advance = async (deps: PullDeps, wanted: Wanted, tally: Tally): Promise<vo
   await target.complete(list);
 };
 
-/**
- * Makes the copy of a list, or brings it up to date. When its cursor is too old, so that deletions may be
- * forgotten, a new one is made beside it, which then takes its place.
- *
- * @returns what came
- */
+/** After an expired cursor a new copy is made, which then replaces the old one. */
 export const pullList = async (deps: PullDeps, wanted: Wanted): Promise<Note> => {
   const tally = createTally(wanted.list, deps);
   try {

@@ -134,7 +134,7 @@ describe("--select", () => {
     expect(readFileSync(join(folder(), "conversations/00000001.ndjson"), "utf8")).toBe(
       '{"_id":"a","csat":{"n": 12345678901234567890, "e":[1e400,"\\\\\\"},{"], "t":"\\u00e9"},"language":null}\n',
     );
-    // The same names in another order are the same.
+    // The order of names does not matter.
     expect(await pull("--list", "conversations", "--select", "conversations=csat,language")).toMatchObject({
       code: 0,
     });
@@ -146,7 +146,7 @@ describe("a file of DuckDB", () => {
   const args = (): string[] => ["pull", "--to", `duckdb:${file()}`, "--list", "conversations"];
 
   it("keeps the parts of another command when it cannot be opened", async () => {
-    // A folder in its place cannot be opened, as a file that another process has.
+    // DuckDB cannot open a folder, as it cannot open a locked file.
     mkdirSync(file());
     mkdirSync(`${file()}.parts`);
     const part = `${file()}.parts/conversations-1.ndjson.tmp`;

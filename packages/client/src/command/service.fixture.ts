@@ -8,19 +8,14 @@ import {
 } from "../http/test-server.fixture.ts";
 
 export const WATERMARK = "2026-10-05T00:00:00.000000Z";
-/** A watermark that is later than everything. */
 export const FUTURE = "2126-10-05T00:00:00.000000Z";
 
-/** A service in miniature: records by creation, and a feed of changes whose cursors count its entries. */
 export type Service = {
   readonly server: TestServer;
   readonly url: string;
-  /** Stores a record, or deletes it. */
   put(id: string, value: unknown): void;
   remove(id: string): void;
-  /** The next request is answered by this. */
   next(answer: Answer): void;
-  /** Tells this watermark from now on. */
   report(watermark: string): void;
 };
 

@@ -19,19 +19,19 @@ export type Settings = {
   readonly url: string;
   readonly keyFile: string | undefined;
   readonly lists: readonly ListName[];
-  /** True when the lists were named: one that the key may not read is an error then. */
+  /** Named lists must be readable by the key. */
   readonly isListed: boolean;
   readonly since: string | undefined;
   readonly fields: Readonly<Partial<Record<ListName, readonly string[]>>>;
   readonly compress: Coding | undefined;
-  /** Bytes of lines after which a file ends. */
+  /** Before compression. */
   readonly fileBytes: number | undefined;
   readonly stateFile: string | undefined;
   readonly json: boolean;
   readonly plainTransfer: boolean;
   readonly compact: boolean;
   readonly takeOver: boolean;
-  /** Begin anew; what is there stays until the new copy is complete. */
+  /** The old copy stays until the new one is complete. */
   readonly replace: boolean;
 };
 
@@ -122,7 +122,6 @@ const oneOf = <T extends string>(what: string, value: string, allowed: readonly 
   return found;
 };
 
-/** The fields of each list, sorted: their order says nothing. */
 const fieldsOf = (selections: readonly string[]): Settings["fields"] => {
   const selected: Partial<Record<ListName, readonly string[]>> = {};
   for (const text of selections) {
@@ -163,7 +162,7 @@ const bytesOf = (text: string | undefined): number | undefined => {
   return Number(text);
 };
 
-/** The address without a last slash; it is stored and printed, so it must not have a password. */
+/** Stored and printed, so without a password. */
 const addressOf = (text: string): string => {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {

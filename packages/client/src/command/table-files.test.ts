@@ -115,7 +115,7 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
     rmSync(fileOf(format));
     mkdirSync(join(fileOf(format), "in the way"), { recursive: true });
     place.service.put("b", 2);
-    // The lists behind it are pulled all the same.
+    // The lists after it are still pulled.
     expect(await command(["pull", "--to", `${format}:${folder()}`])).toMatchObject({
       code: 1,
       out: expect.stringMatching(/conversations: its file could not be written[^]*messages: not pulled/),

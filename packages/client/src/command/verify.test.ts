@@ -7,7 +7,7 @@ import { isEqual, verifyList } from "./verify.ts";
 
 const record = (at: number, csat: number) => ({ _id: `r${at}`, csat });
 
-/** A copy and a service with these values; of the ids in `changed` the changes tell. */
+/** `changed`: ids in the change feed. */
 const verified = (
   copy: readonly object[],
   remote: readonly object[],

@@ -13,30 +13,25 @@ export type Verified = {
   readonly remote: number;
   readonly localChecksum: string;
   readonly remoteChecksum: string;
-  /** Records that the service has and the copy has not, and did not change since the last pull. */
   readonly missing: number;
-  /** Records that only the copy has. */
   readonly extra: number;
-  /** Records with other values. */
   readonly different: number;
-  /** Records that differ because they changed since the last pull. */
+  /** Changed since the last pull. */
   readonly changed: number;
-  /** Some ids that are missing, extra or different. */
   readonly examples: readonly string[];
-  /** False: differences were found before every record was looked at. */
+  /** False: it stopped at the first differences. */
   readonly isWhole: boolean;
 };
 
 type Deps = Pick<PullDeps, "client" | "streams" | "target" | "now"> & {
   readonly sleep: (ms: number) => Promise<void>;
-  /** Records that are held in memory at a time. */
   readonly maxHeld?: number;
 };
 
 /** About 40 MB. */
 const MAX_HELD = 150_000;
 const MAX_EXAMPLES = 10;
-/** The changes are some seconds behind the lists. */
+/** The change feed is behind the lists. */
 const BEHIND_MS = 2_000;
 const PATIENCE_MS = 60_000;
 const POLL_MS = 500;
@@ -51,7 +46,6 @@ async function* remoteRecords({ streams }: Deps, list: ListName): AsyncGenerator
   }
 }
 
-/** The checksums of the copy by id, of the ids in these buckets. Of several lines the last counts. */
 const localDigests = async (
   { target }: Deps,
   list: ListName,
@@ -76,7 +70,6 @@ const localDigests = async (
   return found;
 };
 
-/** The sums of the copy, a part of the buckets at a time. */
 const localSums = async (deps: Deps, list: ListName, fields: readonly string[] | null): Promise<Sums> => {
   const sums = createSums();
   const parts = Math.min(BUCKETS, Math.max(1, Math.ceil(deps.target.count(list) / MAX_HELD)));
@@ -96,7 +89,6 @@ type Differences = {
 const sizeOfAll = ({ missing, extra, different }: Differences): number =>
   missing.size + extra.size + different.size;
 
-/** The buckets in portions whose records memory can hold. */
 const portionsOf = (
   buckets: readonly number[],
   sizeOf: (bucket: number) => number,
@@ -115,7 +107,6 @@ const portionsOf = (
   return portions;
 };
 
-/** The records in these buckets that differ. */
 const differencesIn = async (
   deps: Deps,
   list: ListName,
@@ -129,7 +120,7 @@ const differencesIn = async (
     const { id, digest } = entryOf(record, list, fields);
     if (!buckets.has(bucketOf(id))) continue;
     const own = held.get(id);
-    // A copy that began later has only what changed since.
+    // A copy with a start date lacks older records.
     if (own === undefined) {
       if (since === null) missing.add(id);
     } else if (own !== digest) different.add(id);
@@ -138,7 +129,7 @@ const differencesIn = async (
   return { missing, extra: new Set(held.keys()), different };
 };
 
-/** Takes out what changed since the copy was made, which the changes tell soon. @returns how many these were */
+/** Returns how many changed since the pull. */
 const leaveOutChanged = async (
   deps: Deps,
   list: ListName,
@@ -165,11 +156,7 @@ const leaveOutChanged = async (
   return before - sizeOfAll(differences);
 };
 
-/**
- * Compares the copy of a list with the list.
- *
- * @throws CopyError when there is none, it is not complete, or what readers open is not the copy
- */
+/** @throws CopyError without a complete copy, or if readers' files do not match */
 export const verifyList = async (deps: Deps, list: ListName): Promise<Verified> => {
   const state: ListState | undefined = deps.target.state(list);
   if (state === undefined || state.firstPass !== null || state.cursor === null || state.isPartial === true) {
@@ -181,14 +168,14 @@ export const verifyList = async (deps: Deps, list: ListName): Promise<Verified> 
   const remote = createSums();
   for await (const record of remoteRecords(deps, list)) remote.add(entryOf(record, list, fields));
   const buckets = local.differencesTo(remote);
-  // Without what came later the service may have far more records than the copy.
+  // With a start date the service has far more records.
   const sizeOf = (bucket: number): number =>
     local.count(bucket) + (since === null ? remote.count(bucket) : 0);
   const portions = portionsOf(buckets, sizeOf, deps.maxHeld ?? MAX_HELD);
   let differences: Differences = { missing: new Set(), extra: new Set(), different: new Set() };
   let changed = 0;
   let looked = 0;
-  // As long as all that differs has changed since, the next portion may hold what has not.
+  // When all differences are recent changes, the next portion may hold real ones.
   while (looked < portions.length && sizeOfAll(differences) === 0) {
     differences = await differencesIn(deps, list, state, portions[looked] ?? new Set());
     changed += await leaveOutChanged(deps, list, cursor, differences);
@@ -210,6 +197,5 @@ export const verifyList = async (deps: Deps, list: ListName): Promise<Verified> 
   };
 };
 
-/** True when the copy is what the service has. */
 export const isEqual = ({ missing, extra, different, isWhole }: Verified): boolean =>
   missing + extra + different === 0 && isWhole;

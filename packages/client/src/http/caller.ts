@@ -7,28 +7,28 @@ import { createWatch, type Watch } from "./watch.ts";
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
 
 export type Call = {
-  /** Behind the base address, such as `/v2/end-users`, or a whole address of the same host. */
+  /** Or a whole address of the same host. */
   readonly path: string;
   readonly query?: Query;
   readonly accept?: string;
-  /** Makes the call a POST of this value as JSON. */
+  /** Makes it a POST of JSON. */
   readonly body?: unknown;
   readonly idempotencyKey?: string;
 };
 
 export type Opened = {
   readonly headers: Headers;
-  /** The body in parts. @throws ExportConnectionError when it breaks off */
+  /** @throws ExportConnectionError */
   readonly chunks: AsyncGenerator<Uint8Array, void>;
 };
 
-/** Sends requests with the key, to one host only. All methods reject with the reason of an aborted signal. */
+/** Sends the key to one host only. */
 export type Caller = {
-  /** An answer with status 200, repeated until it begins. @throws ExportApiError, ExportConnectionError */
+  /** Repeated until an answer begins. @throws ExportApiError, ExportConnectionError */
   open(call: Call): Promise<Opened>;
-  /** The whole JSON of an answer with status 200, repeated until it is whole. */
+  /** Repeated until complete. */
   json(call: Call): Promise<{ readonly headers: Headers; readonly value: unknown; readonly text: string }>;
-  /** What `path` or a link leads to. @throws ExportAnswerError for a link to another host */
+  /** @throws ExportAnswerError for another host */
   addressOf(path: string, query?: Query): URL;
   readonly retry: Retry;
 };
@@ -39,11 +39,9 @@ export type CallerOptions = {
   readonly fetch: typeof fetch;
   readonly headers: Readonly<Record<string, string>>;
   readonly retry: RetryOptions;
-  /** ms without any byte after which a request is given up. */
   readonly idleMs: number;
 };
 
-/** True for visible characters of ASCII: others cannot be sent. */
 export const isKey = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
 
 const requireKey = (apiKey: string): void => {
@@ -52,7 +50,6 @@ const requireKey = (apiKey: string): void => {
   }
 };
 
-/** What fetch or its body threw: the reason of an abort, else a broken connection. */
 const connectionError = (
   error: unknown,
   { signal, host, hasAnswered }: { signal: AbortSignal; host: string; hasAnswered: boolean },
@@ -65,10 +62,9 @@ const connectionError = (
 
 const ok = (response: Response): boolean => response.status >= 200 && response.status < 300;
 
-/** Characters. */
 const MAX_ADDRESS = 200;
 
-/** A redirect could lead the key to another host, so it is never followed. */
+/** A redirect could send the key to another host. */
 const refuseRedirect = (response: Response): void => {
   if (response.type !== "opaqueredirect" && (response.status < 300 || response.status > 399)) return;
   const to = response.headers.get("location");
@@ -91,12 +87,11 @@ async function* chunksOf(response: Response, watch: Watch, host: string): AsyncG
     throw connectionError(error, { signal: watch.signal, host, hasAnswered: true });
   } finally {
     watch.end();
-    // Tells the service that nobody reads any more.
     await reader?.cancel().catch(() => undefined);
   }
 }
 
-/** Characters; a page of 10,000 records is far smaller. */
+/** A page of 10,000 records is far smaller. */
 const MAX_TEXT_LENGTH = 256 * 1024 * 1024;
 
 const textOf = async (chunks: AsyncGenerator<Uint8Array, void>): Promise<string> => {
@@ -118,7 +113,6 @@ const parse = (text: string, headers: Headers): unknown => {
   }
 };
 
-/** The address with one last slash, so that paths are appended to it. */
 const baseOf = (baseUrl: string | URL): URL => {
   const base = new URL(baseUrl);
   if (base.protocol !== "http:" && base.protocol !== "https:") {
@@ -142,7 +136,7 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
     if (url.host !== base.host) {
       throw new ExportAnswerError(`the link ${url.origin} leads away from ${base.host}: it is not followed`);
     }
-    // A link behind a proxy may say http: the key only takes the way that the caller chose.
+    // A proxied link may say http; the key must keep to the caller's origin.
     const own = new URL(url.pathname + url.search, base.origin);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== null) own.searchParams.set(name, String(value));
@@ -150,7 +144,7 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
     return own;
   };
 
-  /** What has answered before may do so again. */
+  /** A host that answered once may do so again, so no error is final. */
   let hasAnswered = false;
   const send = async (call: Call): Promise<Opened> => {
     const watch = createWatch(options.idleMs, deps.signal);

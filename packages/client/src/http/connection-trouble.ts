@@ -1,12 +1,7 @@
-/** Why a host was not reached. */
 export type Trouble = {
-  /** What the runtime says about it. */
   readonly said: string;
-  /** What is wrong and what to do, where that is known. */
   readonly hint: string | null;
-  /** Nothing was sent. */
   readonly isUnsent: boolean;
-  /** The next attempt ends in the same way. */
   readonly isLasting: boolean;
 };
 
@@ -14,10 +9,10 @@ type Kind = Pick<Trouble, "hint" | "isUnsent" | "isLasting">;
 
 const lasting = (hint: string): Kind => ({ hint, isUnsent: true, isLasting: true });
 const passing = (hint: string | null): Kind => ({ hint, isUnsent: true, isLasting: false });
-/** A connection that broke may have brought a request. */
+/** A broken connection may have delivered the request. */
 const maybeSent = (kind: Kind): Kind => ({ ...kind, isUnsent: false });
 
-/** By the codes or messages of Node.js; the first one that fits counts. */
+/** The first match counts. */
 const KINDS: readonly (readonly [RegExp, Kind])[] = [
   [/^CERT_HAS_EXPIRED$/, lasting("its certificate has expired")],
   [/^CERT_NOT_YET_VALID$/, lasting("its certificate is not valid yet: is the clock of this machine right?")],
@@ -69,13 +64,13 @@ const KINDS: readonly (readonly [RegExp, Kind])[] = [
 
 const UNKNOWN: Kind = { hint: null, isUnsent: false, isLasting: false };
 
-/** From a host that has never answered. */
+/** Of a host that never answered. */
 const CLOSED: Kind = {
   ...UNKNOWN,
   hint: "it closes the connection without an answer: is it an https:// address, and the right port?",
 };
 
-/** The deepest cause first: those around it say that something failed. */
+/** Deepest first: outer ones say only "failed". */
 const causesOf = (error: unknown): readonly unknown[] =>
   error instanceof Error && error.cause !== undefined ? [...causesOf(error.cause), error] : [error];
 
@@ -84,10 +79,6 @@ const codeOf = (error: unknown): string | null =>
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/**
- * What `fetch` or a body threw: browsers say next to nothing, Node.js has causes with codes.
- * `hasAnswered`: the host did so before.
- */
 export const troubleOf = (error: unknown, hasAnswered: boolean): Trouble => {
   const causes = causesOf(error);
   for (const cause of causes)

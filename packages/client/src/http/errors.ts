@@ -1,20 +1,16 @@
 import type { Error as ErrorBody } from "../interface/types.ts";
 import { visibleText } from "./visible-text.ts";
 
-/** The types of errors that the export API has. */
 export type ErrorType = ErrorBody["errors"][number]["type"];
 
-/** The service answered with an error. */
 export class ExportApiError extends Error {
   override readonly name = "ExportApiError";
-  /** The HTTP status. */
   readonly status: number;
-  /** The type of the first error in the body; null when another server answered, such as a proxy. */
+  /** Null: another server answered, such as a proxy. */
   readonly type: ErrorType | null;
   readonly details: string | null;
-  /** `X-Request-Id`, which the log of the service has too. */
+  /** Also in the service's log. */
   readonly requestId: string | null;
-  /** `Retry-After` in milliseconds. */
   readonly retryAfterMs: number | null;
 
   constructor(
@@ -30,12 +26,12 @@ export class ExportApiError extends Error {
   }
 }
 
-/** The service was not reached, or the connection broke before the answer was whole. */
+/** Not reached, or the answer broke off. */
 export class ExportConnectionError extends Error {
   override readonly name = "ExportConnectionError";
-  /** True when the request certainly never arrived. */
+  /** It certainly never arrived. */
   readonly isUnsent: boolean;
-  /** True when the next attempt would end in the same way, as with a certificate that is not trusted. */
+  /** A repeat would fail too, as with an untrusted certificate. */
   readonly isLasting: boolean;
 
   constructor(
@@ -48,7 +44,7 @@ export class ExportConnectionError extends Error {
   }
 }
 
-/** An answer that the export API does not give: another form, another count, a link or redirect elsewhere. */
+/** An unexpected response, or a link or redirect to another host. */
 export class ExportAnswerError extends Error {
   override readonly name = "ExportAnswerError";
 
@@ -59,18 +55,16 @@ export class ExportAnswerError extends Error {
 
 const RETRYABLE: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-/** True when the same request may succeed later. */
 export const isTransient = (error: unknown): boolean =>
   (error instanceof ExportConnectionError && !error.isLasting) ||
   (error instanceof ExportApiError && RETRYABLE.has(error.status));
 
-/** True when the request certainly had no effect, so that repeating it cannot double one. */
+/** Certainly, so a repeat is safe. */
 export const hadNoEffect = (error: unknown): boolean =>
   error instanceof ExportConnectionError
     ? error.isUnsent
     : error instanceof ExportApiError && error.status === 429;
 
-/** Characters of what the service says. */
 const MAX_SAID = 1_000;
 
 const parseBody = (text: string): Partial<ErrorBody["errors"][number]> | undefined => {
@@ -83,7 +77,7 @@ const parseBody = (text: string): Partial<ErrorBody["errors"][number]> | undefin
   }
 };
 
-/** An answer with an error status as an error. `now`: ms since the epoch. */
+/** `now`: ms since the epoch. */
 export const apiError = (
   answer: { readonly status: number; readonly headers: Headers },
   text: string,
@@ -91,7 +85,7 @@ export const apiError = (
 ): ExportApiError => {
   const error = parseBody(text);
   const details = typeof error?.details === "string" ? error.details : null;
-  // Another server's page may repeat whatever was sent.
+  // A foreign page may echo the request.
   const other = `another server answered, with ${text.length} characters of ${answer.headers.get("content-type") ?? "no type"}`;
   const said = error === undefined ? other : `${error.message}${details === null ? "" : ` (${details})`}`;
   const message = `${answer.status}: ${visibleText(said, MAX_SAID)}`;
@@ -104,11 +98,11 @@ export const apiError = (
   });
 };
 
-/** `Retry-After` in ms from `now`, given as seconds or as a date of HTTP; null when it is neither. */
+/** Null: neither seconds nor an HTTP date. */
 export const retryAfter = (value: string | null, now: number): number | null => {
   if (value === null) return null;
   if (/^\s*\d+\s*$/.test(value)) return Number(value) * 1_000;
   const at = new Date(value);
-  // Of all that JavaScript takes for dates, HTTP has this form, always in GMT.
+  // JavaScript accepts more forms than HTTP.
   return Number.isNaN(at.getTime()) || at.toUTCString() !== value ? null : Math.max(0, at.getTime() - now);
 };

@@ -1,41 +1,39 @@
 import { ExportApiError, isTransient } from "./errors.ts";
 
 export type RetryOptions = {
-  /** Attempts without any progress between them, the first included; 8 by default. */
+  /** Without progress between them; 8 by default. */
   readonly attempts?: number;
-  /** The longest single wait, ms; 5 minutes by default. A longer `Retry-After` is an error at once. */
+  /** Default 300,000; a longer `Retry-After` throws at once. */
   readonly maxWaitMs?: number;
-  /** The bound of the first random wait, ms; 500 by default. It doubles with each attempt. */
+  /** Limit of the first random wait, 500 by default; doubles each time. */
   readonly firstWaitMs?: number;
-  /** Called before each wait. */
   readonly onRetry?: (retry: RetryNote) => void;
 };
 
 export type RetryNote = {
   readonly error: Error;
-  /** The number of the next attempt, of so many. */
+  /** The next attempt's number. */
   readonly attempt: number;
   readonly attempts: number;
   readonly waitMs: number;
 };
 
 export type Retry = {
-  /** Waits before the next attempt. @throws `error` itself when there must be none */
+  /** @throws `error` when no repeat is left */
   wait(error: unknown, failures: number): Promise<void>;
 };
 
 export type RetryDeps = {
-  /** 0 to 1, 1 excluded. */
+  /** Below 1. */
   readonly random: () => number;
-  /** Rejects with the reason of the signal when it aborts. */
+  /** Rejects with the signal's reason. */
   readonly sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
   readonly signal: AbortSignal | undefined;
 };
 
-/** Spreads clients that were all told the same second. */
+/** Spreads clients with the same `Retry-After`. */
 const JITTER_AFTER_MS = 1_000;
 
-/** Decides how long to wait after an error: as told, else with full jitter (a random part of a doubling bound). */
 export const createRetry = (
   { attempts = 8, maxWaitMs = 300_000, firstWaitMs = 500, onRetry }: RetryOptions,
   { random, sleep, signal }: RetryDeps,
@@ -51,7 +49,6 @@ export const createRetry = (
   },
 });
 
-/** Waits; rejects with the reason of the signal when it aborts. */
 export const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     const onAbort = (): void => {

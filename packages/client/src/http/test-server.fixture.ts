@@ -6,13 +6,12 @@ export type Answer = (response: ServerResponse, request: IncomingMessage) => voi
 
 export type TestServer = {
   readonly baseUrl: string;
-  /** Path and query of each request, in order. */
   readonly asked: string[];
   readonly headers: IncomingMessage["headers"][];
   close(): Promise<void>;
 };
 
-/** A server that gives the answers one after the other, the last one for ever. */
+/** The last answer repeats. */
 export const startServer = async (...answers: Answer[]): Promise<TestServer> => {
   const asked: string[] = [];
   const headers: IncomingMessage["headers"][] = [];
@@ -21,7 +20,6 @@ export const startServer = async (...answers: Answer[]): Promise<TestServer> => 
     asked.push(request.url ?? "");
     headers.push(request.headers);
     request.resume();
-    // What was asked for, unless the answer says another.
     response.setHeader("content-type", request.headers.accept ?? "application/json");
     answer?.(response, request);
   });
@@ -62,14 +60,12 @@ export const error =
 export const page = (ids: readonly string[], next: string | null): Answer =>
   json({ data: ids.map((_id) => ({ _id })), meta: { next_page_uri: next } });
 
-/** A stream of lines that ends with its trailer, or breaks off without one. */
 export const lines =
   (records: readonly object[], trailer: object | "broken"): Answer =>
   (response) => {
     response.writeHead(200, { "content-type": "application/x-ndjson" });
     const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
     if (trailer === "broken") {
-      // Half a line more, so that the last one is not whole.
       response.write(`${text}{"_id":"hal`, () => response.destroy());
     } else {
       response.end(`${text}${JSON.stringify({ trailer })}\n`);

@@ -1,13 +1,10 @@
 import { ExportConnectionError } from "./errors.ts";
 
-/** Aborts a request when its caller does, or when nothing came for too long. */
 export type Watch = {
   readonly signal: AbortSignal;
-  /** Begins to wait for the next bytes. */
   start(): void;
-  /** Ends waiting: what takes the bytes may take its time. */
+  /** A slow reader is no idle connection. */
   stop(): void;
-  /** Lets go of the caller's signal. */
   end(): void;
 };
 

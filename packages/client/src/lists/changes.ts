@@ -24,15 +24,13 @@ export type DeletionOf = {
   readonly end_users: DeletedEndUser;
 };
 
-/** What changed since the cursor before. Write records and deletions by their ids, together with `cursor`. */
+/** Store `cursor` with the records. */
 export type Changes<List extends ListName> = {
   readonly records: readonly RecordOf[List][];
   readonly deletions: readonly DeletionOf[List][];
-  /** Where the next call goes on. */
   readonly cursor: string;
-  /** True: these were all changes until now. */
   readonly endOfStream: boolean;
-  /** Of the last answer: the copy holds every event that reached the bus before; null while it is unknown. */
+  /** All events on the bus before it are included; null: unknown. */
   readonly watermark: string | null;
 };
 
@@ -60,7 +58,6 @@ const readChanges = async (caller: Caller, list: ListName, query: ChangesQuery):
   return { page, cursor, endOfStream };
 };
 
-/** Pages of changes up to the end of the stream. */
 export async function* walkChanges<List extends ListName>(
   caller: Caller,
   list: List,
@@ -82,10 +79,8 @@ export async function* walkChanges<List extends ListName>(
   }
 }
 
-/** A page of changes as lines. */
 export type ChangesBlock = Block & Pick<Changes<ListName>, "cursor" | "endOfStream" | "watermark">;
 
-/** A page of changes, each as the text that the service gave. */
 export const readChangesBlock = async (
   caller: Caller,
   list: ListName,
@@ -93,7 +88,7 @@ export const readChangesBlock = async (
 ): Promise<ChangesBlock> => {
   const { page, cursor, endOfStream } = await readChanges(caller, list, query);
   const texts = partsOf(valueTexts(page.text).get("data") ?? "");
-  // White space between values may be newlines.
+  // White space in JSON may be newlines.
   const lines = texts.map((text) => `${text.replaceAll("\n", " ")}\n`);
   const bytes = new TextEncoder().encode(lines.join(""));
   return { bytes, lines: lines.length, cursor, endOfStream, watermark: page.watermark };

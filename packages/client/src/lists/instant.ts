@@ -1,13 +1,10 @@
 const FORM =
   /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)$/;
 
-/** A point of time: ms since the epoch, and its digits below a second, six of them. */
+/** `fraction`: six digits. */
 export type Point = { readonly ms: number; readonly fraction: string };
 
-/**
- * Reads the instants that the export API takes and gives: ISO 8601 with `Z` or an offset, of a date that exists.
- * Undefined for any other text, whatever JavaScript would make of it.
- */
+/** Only existing dates with `Z` or an offset; otherwise undefined. */
 export const readInstant = (text: string): Point | undefined => {
   const parts = FORM.exec(text);
   if (parts === null) return undefined;
@@ -15,7 +12,7 @@ export const readInstant = (text: string): Point | undefined => {
   const [digits = "", sign, offsetHour = "0", offsetMinute = "0"] = parts.slice(7);
   const date = new Date(0);
   date.setUTCFullYear(year ?? 0, (month ?? 0) - 1, day);
-  // A day that does not exist is one of another month.
+  // JavaScript moves such a day to the next month.
   if (date.getUTCMonth() + 1 !== month || date.getUTCDate() !== day) return undefined;
   date.setUTCHours(hour ?? 0, minute ?? 0, second ?? 0);
   const fraction = digits.slice(0, 6).padEnd(6, "0");
@@ -23,6 +20,6 @@ export const readInstant = (text: string): Point | undefined => {
   return { ms: date.getTime() - offset + Math.floor(Number(fraction) / 1_000), fraction };
 };
 
-/** The one text of an instant, in UTC with microseconds; what is before 1970 is 1970. */
+/** Earlier than 1970 becomes 1970. */
 export const instantText = ({ ms, fraction }: Point): string =>
   ms < 0 ? "1970-01-01T00:00:00.000000Z" : `${new Date(ms).toISOString().slice(0, -4)}${fraction}Z`;

@@ -1,4 +1,3 @@
-/** Where the string that begins at `start` ends: at its second quotation mark. */
 const endOfString = (text: string, start: number): number => {
   for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let before = at;
@@ -8,7 +7,7 @@ const endOfString = (text: string, start: number): number => {
   return text.length;
 };
 
-/** The texts of the members or elements of a JSON object or array that is known to be well-formed. */
+/** The JSON must be well-formed. */
 export const partsOf = (text: string): string[] => {
   const parts: string[] = [];
   let depth = 0;
@@ -32,7 +31,7 @@ export const partsOf = (text: string): string[] => {
   return parts;
 };
 
-/** The texts of the values of a well-formed JSON object, as they stand there: numbers keep all digits. */
+/** As written: numbers keep all digits. */
 export const valueTexts = (text: string): Map<string, string> =>
   new Map(
     partsOf(text).map((part) => {
@@ -46,7 +45,7 @@ const ESCAPE =
   /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)/gs;
 const HALF_LENGTH = 6;
 
-/** JSON that DuckDB reads: halves of surrogate pairs are replaced, in keys too; all else stays as it stands. */
+/** DuckDB rejects lone surrogates. */
 export const wellFormed = (text: string): string =>
   HALF.test(text)
     ? text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? "\ufffd" : escape))

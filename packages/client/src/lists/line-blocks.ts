@@ -1,19 +1,17 @@
 import { ExportAnswerError, ExportConnectionError } from "../http/errors.ts";
 
-/** Whole lines with their newlines, as they came. */
 export type Block = { readonly bytes: Uint8Array; readonly lines: number };
 
-/** The last line of a stream. */
 export type Trailer = {
   readonly count: number;
-  /** Every event that reached the bus before this instant is in the stream; null while it is unknown. */
+  /** All events on the bus before it are included; null: unknown. */
   readonly watermark: string | null;
 };
 export type ChangesTrailer = Trailer & { readonly next_cursor: string; readonly end_of_stream: boolean };
 
 const NEWLINE = 10;
 const TRAILER = '{"trailer":';
-/** A record is far smaller; what has no newline for so long is no stream of lines. */
+/** Longer means another format. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 const decoder = new TextDecoder();
@@ -47,17 +45,15 @@ const readTrailer = (line: string): Trailer | undefined => {
   return typeof trailer?.count === "number" ? (trailer as Trailer) : undefined;
 };
 
-/** Where the last line of `bytes`, which end with a newline, begins. */
 const lastLineStart = (bytes: Uint8Array): number => bytes.lastIndexOf(NEWLINE, bytes.length - 2) + 1;
 
-/** The lines of a block as texts, without their newlines. */
 export const textsOf = (bytes: Uint8Array): string[] => {
   const lines = decoder.decode(bytes).split("\n");
   lines.pop();
   return lines;
 };
 
-/** The JSON of a line. @throws ExportAnswerError, which does not quote it */
+/** @throws ExportAnswerError without the line */
 export const parseLine = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -66,12 +62,7 @@ export const parseLine = (text: string): unknown => {
   }
 };
 
-/**
- * Cuts a stream of lines into blocks and returns its trailer, which must be there and name the number of
- * lines that came.
- *
- * @throws ExportConnectionError for a stream without a trailer, ExportAnswerError for another number of lines
- */
+/** @throws ExportConnectionError without a trailer, ExportAnswerError for a wrong count */
 export async function* lineBlocks<T extends Trailer = Trailer>(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Block, T> {

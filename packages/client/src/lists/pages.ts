@@ -7,14 +7,13 @@ export type Page<T> = {
   readonly data: readonly T[];
   readonly meta: Meta;
   readonly watermark: string | null;
-  /** The whole answer. */
   readonly text: string;
 };
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
 
-/** One page. @throws ExportAnswerError when the answer has another form */
+/** @throws ExportAnswerError */
 export const readPage = async <T>(caller: Caller, path: string, query?: Query): Promise<Page<T>> => {
   const { headers, value, text } = await caller.json({ path, ...(query !== undefined && { query }) });
   if (!isObject(value) || !Array.isArray(value["data"]) || !isObject(value["meta"])) {
@@ -28,14 +27,14 @@ export const readPage = async <T>(caller: Caller, path: string, query?: Query): 
   };
 };
 
-/** The text of a field of `meta`, or null. @throws ExportAnswerError for anything else */
+/** @throws ExportAnswerError */
 export const textOfMeta = (meta: Meta, name: string): string | null => {
   const value = meta[name];
   if (value === null || typeof value === "string") return value;
   throw new ExportAnswerError(`a page has no ${name} in its meta`);
 };
 
-/** The records of all pages from `path` on; `link` names the next page in `meta`. */
+/** `link`: field of `meta`. */
 export async function* walkPages<T>(
   caller: Caller,
   { path, query, link }: { readonly path: string; readonly query: Query; readonly link: string },

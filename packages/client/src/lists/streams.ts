@@ -15,26 +15,23 @@ import {
 
 const LINES = "application/x-ndjson";
 
-/** The windows of the lists that have them. */
 export type WindowOf = { readonly conversations: ConversationWindow; readonly messages: MessageWindow };
 
-/** Streams as they come, for what writes them without reading each record. */
 export type Streams = {
-  /** The lines of a window from `place` on, read again where they break off. */
+  /** Resumed after breaks. */
   window<List extends keyof WindowOf>(
     list: List,
     window: WindowOf[List],
     place?: Place,
   ): AsyncGenerator<PlacedBlock, Trailer>;
-  /** All end users by their ids. */
   endUsers(): AsyncGenerator<unknown, void>;
-  /** A page of changes as lines, repeated until it is whole. */
+  /** Repeated until complete. */
   changesPage(list: ListName, query: ChangesQuery): Promise<ChangesBlock>;
-  /** The lines of changes; a stream that breaks ends with an ExportConnectionError. */
+  /** @throws ExportConnectionError when it breaks off */
   changes(list: ListName, query: ChangesQuery): AsyncGenerator<Block, ChangesTrailer>;
 };
 
-/** A stream of lines. @throws ExportAnswerError when something else came, such as the page of a proxy */
+/** @throws ExportAnswerError for another type */
 const openLines = async (caller: Caller, path: string, query: Query) => {
   const { headers, chunks } = await caller.open({ path, query, accept: LINES });
   const type = headers.get("content-type") ?? "nothing";
@@ -43,7 +40,7 @@ const openLines = async (caller: Caller, path: string, query: Query) => {
   throw new ExportAnswerError(`the answer of ${path} is ${type}, not ${LINES}`);
 };
 
-/** All end users, whatever address the links name: inside a network it is another than outside. */
+/** Uses only the cursor of links: their host may differ inside a network. */
 async function* endUsersOf(caller: Caller): AsyncGenerator<unknown, void> {
   let from: string | null = null;
   for (;;) {

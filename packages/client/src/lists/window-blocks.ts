@@ -2,18 +2,16 @@ import type { Retry } from "../http/retry.ts";
 import { ExportAnswerError } from "../http/errors.ts";
 import { type Block, lineBlocks, parseLine, textsOf, type Trailer } from "./line-blocks.ts";
 
-/** The date by which a window is sorted. */
 export type DateField = "date_created" | "date_updated";
 
-/** The place that a reader of a window has reached. */
 export type Place = {
-  /** The date of the last record, as it stands there. */
+  /** As written. */
   readonly date: string;
-  /** The records of this date that came: they come again when the window is read from this date on. */
+  /** Records of this date that came; they will come again. */
   readonly ids: readonly string[];
 };
 
-/** `place` grows while blocks of its date come: copy it to keep it. */
+/** `place` grows: copy it to keep it. */
 export type PlacedBlock = Block & { readonly place: Place };
 
 type GrowingPlace = { readonly date: string; readonly ids: string[] };
@@ -32,7 +30,6 @@ const readLine = (line: string, field: DateField): Dated => {
   return { id, date };
 };
 
-/** The records at the end of the block that have one date, and whether all have it. */
 const lastOf = (bytes: Uint8Array, field: DateField): GrowingPlace & { readonly isWhole: boolean } => {
   const ids: string[] = [];
   let date: string | undefined;
@@ -50,12 +47,11 @@ const lastOf = (bytes: Uint8Array, field: DateField): GrowingPlace & { readonly 
 const advance = (before: GrowingPlace | undefined, bytes: Uint8Array, field: DateField): GrowingPlace => {
   const { date, ids, isWhole } = lastOf(bytes, field);
   if (!isWhole || before?.date !== date) return { date, ids };
-  // Copying would be quadratic where very many records have one date.
+  // Copying would be quadratic.
   for (const id of ids) before.ids.push(id);
   return before;
 };
 
-/** Leaves out what came before the window was read again from `place` on. */
 const dropKnown = (
   block: Block,
   place: { readonly date: string; readonly ids: ReadonlySet<string> },
@@ -74,13 +70,7 @@ const dropKnown = (
   return { block: { bytes, lines: kept.length }, isPast };
 };
 
-/**
- * Reads a window as lines, from `place` on when it was read so far, and again from the last whole line when
- * the stream breaks. Each record comes once.
- *
- * @param open opens the stream with this lower bound, undefined: that of the window
- * @throws ExportApiError, ExportConnectionError, ExportAnswerError
- */
+/** Resumed after breaks: each record comes once. @throws ExportApiError, ExportConnectionError, ExportAnswerError */
 export async function* windowBlocks(deps: {
   readonly open: (since: string | undefined) => Promise<AsyncGenerator<Uint8Array, void>>;
   readonly retry: Retry;

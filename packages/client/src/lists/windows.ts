@@ -1,10 +1,10 @@
 import type { ConversationsQuery, MessagesQuery } from "../interface/types.ts";
 import type { DateField } from "./window-blocks.ts";
 
-/** A point of time: ISO 8601 with `Z` or an offset, or a Date. */
+/** Text: ISO 8601 with an offset. */
 export type Instant = string | Date;
 
-/** A window, the lower bound inclusive; without an upper bound it reaches to the present. */
+/** Without an upper bound: to the present. */
 export type CreatedWindow = {
   readonly createdSince: Instant;
   /** Exclusive. */
@@ -17,11 +17,10 @@ export type UpdatedWindow = {
 };
 export type ConversationWindow = CreatedWindow | UpdatedWindow;
 export type MessageWindow = CreatedWindow & {
-  /** Only messages of this conversation. */
   readonly conversationId?: string;
 };
 
-/** Without an upper bound the export API would end a window after seven days. */
+/** Otherwise the export API ends a window after seven days. */
 const END_OF_TIME = "9999-12-31T00:00:00Z";
 
 const textOf = (instant: Instant): string => (typeof instant === "string" ? instant : instant.toISOString());
@@ -29,7 +28,6 @@ const textOf = (instant: Instant): string => (typeof instant === "string" ? inst
 const isUpdated = (window: ConversationWindow): window is UpdatedWindow =>
   "updatedSince" in window && window.updatedSince !== undefined;
 
-/** A window as the parameters of a request, and the date that sorts it. */
 export const conversationsQuery = (
   window: ConversationWindow,
 ): { readonly query: ConversationsQuery; readonly field: DateField } => {
@@ -47,7 +45,6 @@ export const conversationsQuery = (
   };
 };
 
-/** As `conversationsQuery`. */
 export const messagesQuery = ({
   createdSince,
   createdTo = END_OF_TIME,
@@ -61,5 +58,4 @@ export const messagesQuery = ({
   field: "date_created",
 });
 
-/** The parameter of the lower bound of a window. */
 export const SINCE = { date_created: "created_since", date_updated: "updated_since" } as const;

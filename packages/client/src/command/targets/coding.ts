@@ -5,12 +5,10 @@ import { UsageError } from "../exit-code.ts";
 export const CODINGS = ["plain", "gz", "zst"] as const;
 export type Coding = (typeof CODINGS)[number];
 
-/** The end of the names of files with this coding. */
 export const suffixOf = (coding: Coding): string => (coding === "plain" ? ".ndjson" : `.ndjson.${coding}`);
 
-/** The quickest levels: text still shrinks to a sixth, and the disk or the line is the bound. */
+/** Still shrinks text to a sixth; disk and network are the limit. */
 const FAST = 1;
-/** Few large pieces cost less than many small ones. */
 const PIECES = { chunkSize: 256 * 1024, highWaterMark: 1024 * 1024 };
 
 const requireZstd = (): void => {
@@ -21,7 +19,7 @@ const requireZstd = (): void => {
   }
 };
 
-/** Null: nothing to do. @throws UsageError when this Node.js cannot */
+/** Null: plain. @throws UsageError if Node.js lacks the coding */
 export const createEncoder = (coding: Coding): Duplex | null => {
   if (coding === "plain") return null;
   if (coding === "gz") return zlib.createGzip({ ...PIECES, level: FAST });
@@ -29,7 +27,6 @@ export const createEncoder = (coding: Coding): Duplex | null => {
   return zlib.createZstdCompress({ ...PIECES, params: { [zlib.constants.ZSTD_c_compressionLevel]: FAST } });
 };
 
-/** As `createEncoder`. */
 export const createDecoder = (coding: Coding): Duplex | null => {
   if (coding === "plain") return null;
   if (coding === "gz") return zlib.createGunzip();

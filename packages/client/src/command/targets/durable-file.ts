@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { CopyError, isCode } from "../exit-code.ts";
 import { behindLinks } from "../local-path.ts";
 
-/** The text of a file; undefined: there is none. @throws CopyError for a folder of its name, which the system does not name */
+/** @throws CopyError for a folder, since the system's error names no path */
 export const readIfThere = async (file: string): Promise<string | undefined> => {
   try {
     return await readFile(file, "utf8");
@@ -14,9 +14,8 @@ export const readIfThere = async (file: string): Promise<string | undefined> => 
   }
 };
 
-/** Makes names in a folder durable. */
 export const syncFolder = async (folder: string): Promise<void> => {
-  // Windows opens no folders; its renames are durable by themselves.
+  // Windows cannot open folders.
   if (process.platform === "win32") return;
   const handle = await open(folder, "r");
   try {
@@ -26,7 +25,6 @@ export const syncFolder = async (folder: string): Promise<void> => {
   }
 };
 
-/** Brings the content of a file to the disk. */
 export const syncFile = async (path: string): Promise<void> => {
   const handle = await open(path, "r+");
   try {
@@ -36,7 +34,7 @@ export const syncFile = async (path: string): Promise<void> => {
   }
 };
 
-/** Brings a file beside one on another disk, which cannot be reached by a rename. */
+/** A rename cannot cross disks. */
 const moveBeside = async (temporary: string, file: string): Promise<string> => {
   const beside = `${file}.tmp`;
   try {
@@ -50,10 +48,7 @@ const moveBeside = async (temporary: string, file: string): Promise<string> => {
   return beside;
 };
 
-/**
- * Gives a finished file its name: whoever finds the name finds all of the content. A link stays, and leads to the
- * new content: the old one must be nowhere.
- */
+/** The name appears with complete content; a link's target is replaced, not the link. */
 export const publishFile = async (temporary: string, file: string): Promise<void> => {
   const target = behindLinks(file);
   await rename(temporary, target).catch(async (error: unknown) => {
@@ -63,7 +58,7 @@ export const publishFile = async (temporary: string, file: string): Promise<void
   await syncFolder(dirname(target));
 };
 
-/** Replaces a small file; after a crash it is the old or the new one. */
+/** Atomic. */
 export const replaceFile = async (file: string, text: string): Promise<void> => {
   const temporary = `${behindLinks(file)}.tmp`;
   const handle = await open(temporary, "w");

@@ -11,7 +11,7 @@ const isPlace = (value: unknown): boolean =>
 const isFirstPass = (value: unknown): boolean =>
   value === null || (isObject(value) && (value["place"] === null || isPlace(value["place"])));
 
-/** True for all of a state: half of one would begin the copy again, or go on at another place. */
+/** Half a state would resume at a wrong place. */
 export const isListState = (value: unknown): value is ListState =>
   isObject(value) &&
   isTextOrNull(value["cursor"]) &&

@@ -29,10 +29,7 @@ const readKept = async (file: string): Promise<Kept | undefined> => {
   );
 };
 
-/**
- * Lines as they come; the state, if it is kept, follows what the reader of the pipe has taken. Lines cannot be
- * taken back: after a broken stream or a crash some come again.
- */
+/** The state follows what the reader has taken; after a crash some lines come again. */
 export const openOutput = async (options: {
   readonly output: Writable;
   readonly service: string;

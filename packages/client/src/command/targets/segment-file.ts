@@ -9,18 +9,16 @@ import { type Coding, createDecoder, createEncoder } from "./coding.ts";
 import { publishFile, syncFile } from "./durable-file.ts";
 import type { SegmentWriter } from "./target.ts";
 
-/** Bytes that may wait to be written while more are read. */
 const WAITING_BYTES = 1024 * 1024;
 
-/** The name of a file while it is written. */
 export const temporaryOf = (file: string): string => `${file}.tmp`;
 
-/** Writes lines into the new file `file` of `root`, which has its name when it is whole and on the disk. */
+/** The file gets its name once complete and synced. */
 export const createSegmentWriter = (
   root: string,
   file: string,
   coding: Coding,
-  /** Rejects when the names are no longer this process's: another one may have files of them by now. */
+  /** Rejects once another process may use these names. */
   requireLock: () => Promise<void> = () => Promise.resolve(),
 ): SegmentWriter => {
   const temporary = join(root, temporaryOf(file));
@@ -28,7 +26,7 @@ export const createSegmentWriter = (
   const encoder = createEncoder(coding);
   const input = encoder ?? output;
   const written = encoder === null ? finished(output) : pipeline(encoder, output);
-  // It is awaited when much waits and at the end.
+  // It is awaited later.
   written.catch(() => undefined);
   let bytes = 0;
   let lines = 0;
@@ -42,7 +40,7 @@ export const createSegmentWriter = (
       deletions += countDeletions(block);
       if (input.write(block)) return;
       await new Promise<void>((resolve, reject) => {
-        // What has failed never drains.
+        // A failed stream never drains.
         written.catch(reject);
         input.once("drain", resolve);
       });
@@ -67,10 +65,7 @@ export const createSegmentWriter = (
   };
 };
 
-/**
- * The lines of a file, without their newlines.
- * @throws CopyError for one that was cut or is something else
- */
+/** @throws CopyError for a damaged file */
 export async function* readSegment(path: string, coding: Coding): AsyncGenerator<string, void> {
   const file = createReadStream(path, { highWaterMark: 256 * 1024 });
   const decoder = createDecoder(coding);
@@ -86,13 +81,13 @@ export async function* readSegment(path: string, coding: Coding): AsyncGenerator
       rest = lines.pop() ?? "";
       for (const line of lines) {
         number += 1;
-        // Whoever takes the line does not know where it stands.
+        // Only here is the line number known.
         idOf(line, where);
         yield line;
       }
     }
   } catch (error) {
-    // What the system says of a folder names no path.
+    // EISDIR names no path.
     if ((isSystemError(error) && !isCode(error, "EISDIR")) || error instanceof CopyError) throw error;
     throw new CopyError(`${path} is broken: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -1,16 +1,15 @@
 import { UsageError } from "../exit-code.ts";
 import { behindLinks, localPath } from "../local-path.ts";
 
-/** Where a copy is, and its kind; paths are absolute. */
 export type TargetPlace =
   | { readonly kind: "output" }
   | { readonly kind: "folder" | "duckdb" | "parquet" | "csv"; readonly path: string };
 
 const WITH_KIND = /^(duckdb|parquet|csv):(.*)$/s;
-/** DuckDB reads files by patterns. */
+/** DuckDB expands patterns in paths. */
 const PATTERN = /[*?[\]{}]/;
 
-/** Reads `--to`. @throws UsageError for what is no local place */
+/** @throws UsageError */
 export const targetPlace = (to: string): TargetPlace => {
   if (to === "-") return { kind: "output" };
   const [, kind, named] = WITH_KIND.exec(to) ?? [];

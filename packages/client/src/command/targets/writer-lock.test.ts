@@ -14,7 +14,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-/** Beats so often that a lock shows life long before it counts as abandoned. */
 const QUICK = { beatMs: 20, abandonedMs: 600 };
 const lock = (takeOver = false) => lockForWriting(file, { ...QUICK, takeOver });
 

@@ -6,20 +6,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CopyError, isCode } from "../exit-code.ts";
 import { readIfThere } from "./durable-file.ts";
 
-/** ms between the signs of life of the process that writes. */
 const BEAT_MS = 5_000;
-/** ms without a sign of life after which a lock is taken over, by the clock of the one that waits. */
+/** By the waiting process's clock. */
 const ABANDONED_MS = 30_000;
 
 export type LockOptions = {
-  /** Takes the lock whoever has it. */
   readonly takeOver?: boolean;
   readonly beatMs?: number;
   readonly abandonedMs?: number;
 };
 
 export type WriterLock = {
-  /** @throws CopyError when another process has taken the lock over */
+  /** @throws CopyError once another process has the lock */
   check(): Promise<void>;
   release(): Promise<void>;
 };
@@ -31,7 +29,7 @@ type Holder = {
   readonly host: string;
 };
 
-/** Where the ids of processes mean the same: containers with one host name have ids of their own. */
+/** Process ids are unique only within a boot and PID namespace. */
 const machineOf = async (): Promise<string> => {
   if (process.platform !== "linux") return hostname();
   const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -43,12 +41,11 @@ const isAlive = (pid: number): boolean => {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // Another user's process is alive too.
+    // EPERM: another user's process lives.
     return isCode(error, "EPERM");
   }
 };
 
-/** Undefined: the file is something else. */
 const holderOf = (text: string): Holder | undefined => {
   try {
     const { token, pid, machine, host } = JSON.parse(text) as Partial<Record<keyof Holder, unknown>>;
@@ -65,7 +62,7 @@ const beatOf = async (file: string): Promise<string> =>
     () => "gone",
   );
 
-/** Waits for a sign of life. The clocks of two machines are never compared. */
+/** Clocks of two machines cannot be compared. */
 const isAbandoned = async (file: string, abandonedMs: number): Promise<boolean> => {
   const seen = await beatOf(file);
   const step = Math.max(1, abandonedMs / 30);
@@ -76,7 +73,7 @@ const isAbandoned = async (file: string, abandonedMs: number): Promise<boolean> 
   return true;
 };
 
-/** Removes the lock that was looked at; one that came meanwhile is put back. */
+/** A lock that was taken meanwhile is put back. */
 const removeLock = async (file: string, text: string, token: string): Promise<void> => {
   const aside = `${file}.${token}`;
   await rename(file, aside).catch((error: unknown) => {
@@ -87,13 +84,7 @@ const removeLock = async (file: string, text: string, token: string): Promise<vo
   await rm(aside, { force: true });
 };
 
-/**
- * Keeps other processes from writing a copy. The file is made exclusively and touched every few seconds; that
- * of a process that is dead, or has given no sign of life for long, is taken over. Who was taken for dead
- * finds out by `check` before it writes a state.
- *
- * @throws CopyError when another process has it
- */
+/** A process whose lock was taken over learns of it by `check`. @throws CopyError */
 export const lockForWriting = async (file: string, options: LockOptions = {}): Promise<WriterLock> => {
   const { takeOver = false, beatMs = BEAT_MS, abandonedMs = ABANDONED_MS } = options;
   const token = randomUUID();
@@ -110,7 +101,7 @@ export const lockForWriting = async (file: string, options: LockOptions = {}): P
   if (!(await take())) {
     const text = (await readIfThere(file)) ?? "";
     const holder = holderOf(text);
-    // One that died before it wrote its name leaves an empty file.
+    // A process that died before writing its name leaves an empty file.
     if (text !== "" && holder === undefined)
       throw new CopyError(`${file} is no lock of this command: move it away`);
     const isDead = holder?.machine === machine && !isAlive(holder.pid);
@@ -124,7 +115,6 @@ export const lockForWriting = async (file: string, options: LockOptions = {}): P
   const isOwn = async (): Promise<boolean> => (await readIfThere(file)) === own;
   const beat = setInterval(() => {
     const now = new Date();
-    // A lock that was taken over is found by `check`.
     void isOwn()
       .then((mine) => (mine ? utimes(file, now, now) : undefined))
       .catch(() => undefined);

@@ -4,42 +4,35 @@ import type { DuckDBAppender, DuckDBValue } from "@duckdb/node-api";
 import type { ListName } from "../../../lists/changes.ts";
 import { CopyError, isSystemError, UsageError } from "../../exit-code.ts";
 
-/** A file of DuckDB that this process alone has open. */
 export type DuckDbFile = {
   readonly path: string;
-  /** The folder of what is in work: lines that were not loaded yet, what DuckDB spills. */
+  /** For lines not loaded yet, and for DuckDB's spill files. */
   readonly parts: string;
   rows(sql: string, values?: DuckDBValue[]): Promise<DuckDBValue[][]>;
-  /** The same a chunk at a time. */
   stream(sql: string): AsyncGenerator<DuckDBValue[], void>;
-  /** Adds rows to a table, which has all of them when this returns. */
   append(table: string, fill: (appender: DuckDBAppender) => void | Promise<void>): Promise<void>;
-  /** Runs all of it, or none. */
   inTransaction(work: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
 };
 
 type Of = { readonly list: ListName; readonly table: string; readonly fields: readonly string[] | null };
 
-/** How records are laid out in tables. */
 export type Layout = {
   readonly name: "duckdb" | "parquet" | "csv";
-  /** The tables that the records of a table are in. */
   tablesOf(table: string): readonly string[];
   countSql(table: string): string;
-  /** Makes the tables, or adds what they lack. */
+  /** Also adds columns that an older copy lacks. */
   prepare(file: DuckDbFile, of: Of): Promise<void>;
-  /** Replaces the records that a file of lines names. @returns how many rows changed */
+  /** Returns changed rows. */
   load(file: DuckDbFile, of: Of & { readonly path: string }): Promise<number>;
 };
 
-/** The last: what DuckDB spills may take nine tenths of the room that there was. */
+/** The last: spill files are limited to nine tenths of the free space. */
 const FULL = /No space left on device|Disk quota exceeded|failed to offload data block/i;
 
-/** DuckDB's errors about a value quote it, and what users wrote is in no log. */
+/** They quote the value, which must not reach a log. */
 const ABOUT_VALUE = /^(Invalid Input|Conversion|Out of Range) Error/;
 
-/** Only the message of DuckDB's error says that a disk is full. */
 const reported = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error;
   if (FULL.test(error.message))
@@ -56,19 +49,16 @@ const reporting = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** What this command and DuckDB put there. */
 const OWN_PART =
   /^(?:(?:conversations|messages|end_users)[-.\w]*\.(?:ndjson|parquet|csv)(?:\.tmp)?|duckdb_temp_.*)$/;
 
-/** Removes what is in work, and the folder when it has nothing else. */
 const sweepParts = async (parts: string): Promise<void> => {
   for (const name of await readdir(parts).catch((): string[] => []))
     if (OWN_PART.test(name)) await rm(join(parts, name), { recursive: true, force: true });
-  // Anything else is not this command's, and keeps the folder.
   await rmdir(parts).catch(() => undefined);
 };
 
-/** @throws CopyError, UsageError when the file cannot be used */
+/** @throws CopyError, UsageError */
 export const openDuckDbFile = async (
   file: string,
   settings: Readonly<Record<string, string>>,
@@ -82,7 +72,7 @@ export const openDuckDbFile = async (
   const config = {
     ...settings,
     temp_directory: parts,
-    // For a file of SQLite, say, DuckDB would fetch an extension or take an installed one, and write into that file.
+    // Otherwise DuckDB would open a SQLite file with an extension and write into it.
     autoinstall_known_extensions: "false",
     extension_directory: parts,
   };
@@ -93,7 +83,7 @@ export const openDuckDbFile = async (
     const remedy = /lock/i.test(said) ? "" : ". Put its last whole copy back, or move it away and pull again";
     throw new CopyError(`opening ${file} failed: ${said}${remedy}`);
   });
-  // An open instance is the lock: only now are these files nobody else's.
+  // Only an open instance is the lock.
   await sweepParts(parts);
   await mkdir(parts, { recursive: true });
   const connection = await instance.connect();

@@ -19,7 +19,6 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 type Column = { readonly name: string; readonly kind: Kind };
 
-/** The id first, then the fields of the copy. */
 const columnsOf = (list: ListName, fields: readonly string[] | null): readonly Column[] => {
   const all: Readonly<Record<string, Kind>> = FIELDS[list];
   const id = ID_FIELD[list];
@@ -33,19 +32,17 @@ const columnsOf = (list: ListName, fields: readonly string[] | null): readonly C
 const createTable = (table: string, columns: readonly Column[]): string =>
   `CREATE TABLE IF NOT EXISTS ${table} (${columns.map(({ name, kind }) => `"${name}" ${TYPES[kind]}`).join(", ")}, record JSON)`;
 
-/** How DuckDB reads a record: each field once; dates are texts first. It prints JSON anew, such as 1.10 as 1.1. */
+/** DuckDB prints JSON anew: 1.10 becomes 1.1. */
 const structureOf = (columns: readonly Column[]): string =>
   JSON.stringify(
     Object.fromEntries(columns.map(({ name, kind }) => [name, kind === "instant" ? "VARCHAR" : TYPES[kind]])),
   );
 
-/** A column of a record that was read; all dates are in UTC. */
 const valueOf = ({ name, kind }: Column): string => {
   if (kind === "json") return `nullif(fields."${name}", 'null'::JSON)`;
   return kind === "instant" ? `TRY_CAST(fields."${name}" AS TIMESTAMP)` : `fields."${name}"`;
 };
 
-/** Fills the table `stage` with the lines of a file. */
 const fillStage = async ({ rows, append }: DuckDbFile, path: string): Promise<void> => {
   await rows(
     "CREATE OR REPLACE TEMP TABLE stage (place INTEGER, id VARCHAR, record VARCHAR, deleted BOOLEAN)",
@@ -63,7 +60,6 @@ const fillStage = async ({ rows, append }: DuckDbFile, path: string): Promise<vo
   });
 };
 
-/** One row a record, a column a field, and the record itself. */
 export const DUCKDB_LAYOUT: Layout = {
   name: "duckdb",
   tablesOf: (table) => [table],
@@ -71,7 +67,6 @@ export const DUCKDB_LAYOUT: Layout = {
   prepare: async ({ rows }, { list, table, fields }) => {
     const columns = columnsOf(list, fields);
     await rows(createTable(table, columns));
-    // A copy may be older than a field.
     for (const { name, kind } of columns)
       await rows(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS "${name}" ${TYPES[kind]}`);
   },

@@ -10,12 +10,12 @@ import { createSegmentWriter } from "../segment-file.ts";
 import { isListState } from "../list-state.ts";
 import type { ListState, Target } from "../target.ts";
 
-/** The limit counts its buffers alone: reading JSON takes several times as much in addition. */
+/** DuckDB's buffers only; reading JSON needs several times as much. */
 const SETTINGS = {
   memory_limit: "128MB",
   threads: "1",
   preserve_insertion_order: "true",
-  // Each checkpoint writes the last rows of the table anew.
+  // Each checkpoint rewrites the last rows of the table.
   checkpoint_threshold: "256MB",
 };
 
@@ -23,27 +23,23 @@ const REMEDY =
   "put its last whole copy back, or pull with --replace: that begins anew, and the old table stays until the new one is complete";
 
 type TablesOptions = {
-  /** What to call the copy in errors. */
   readonly name: string;
   readonly service: string;
   readonly lists: readonly ListName[];
   readonly layout: Layout;
-  /** What to do about a copy without a usable state. */
   readonly remedy: string;
-  /** Begins the lists anew; the old tables stay until each is complete. */
   readonly replace?: boolean;
-  /** Records of the list changed; runs in the transaction that changes them. */
+  /** Runs in the transaction that changes the records. */
   readonly onChange?: (list: ListName) => Promise<void>;
 };
 
 export type Tables = Target & {
-  /** The table that has the records of a list now. */
   tableOf(list: ListName): string;
 };
 
 const STATE_TABLES = ["pull_format", "pull_state"];
 
-/** The names of tables and views, which have no case. */
+/** DuckDB's names ignore case. */
 const tablesIn = async ({ rows }: DuckDbFile): Promise<ReadonlySet<string>> => {
   const found = await rows(
     "SELECT lower(table_name) FROM information_schema.tables WHERE table_catalog = current_database() AND table_schema = 'main'",
@@ -59,7 +55,7 @@ const parsed = (text: string): unknown => {
   }
 };
 
-/** @throws CopyError for tables of something else, UsageError for a copy of another kind or service */
+/** @throws CopyError, UsageError */
 const readStateRows = async (
   { rows }: DuckDbFile,
   { name, service, layout }: TablesOptions,
@@ -84,11 +80,7 @@ const renewalOf = (list: ListName): string => `${list}_renewal`;
 
 type Kept = { readonly states: Map<string, ListState>; readonly renewing: Set<ListName> };
 
-/**
- * The states by table, and the lists that are being made afresh.
- *
- * @throws CopyError for tables without a usable state, and for a state without its tables
- */
+/** @throws CopyError for tables without a usable state or a state without its tables */
 const readStates = async (file: DuckDbFile, options: TablesOptions): Promise<Kept> => {
   const { name, lists, layout, remedy, replace = false } = options;
   const there = await tablesIn(file);
@@ -104,7 +96,7 @@ const readStates = async (file: DuckDbFile, options: TablesOptions): Promise<Kep
   for (const list of lists) {
     const renewal = renewalOf(list);
     if (replace || states.has(renewal) || unusable.has(renewal)) renewing.add(list);
-    // A renewal that another run left may be of another client, or have other fields.
+    // An abandoned renewal may have another client or fields.
     if (replace) {
       states.delete(renewal);
       continue;
@@ -120,11 +112,10 @@ const readStates = async (file: DuckDbFile, options: TablesOptions): Promise<Kep
   return { states, renewing };
 };
 
-/** A copy as tables in an open file of DuckDB; rows and state are stored in one transaction. */
+/** Rows and state are stored in one transaction. */
 export const keepTables = async (file: DuckDbFile, options: TablesOptions): Promise<Tables> => {
   const { service, lists, layout, onChange } = options;
   const { path, rows, parts, inTransaction } = file;
-  /** By table: a copy that is made afresh has one of its own until it is complete. */
   const { states, renewing } = await readStates(file, options);
   const counts = new Map<ListName, number>();
   const tableOf = (list: ListName): string => (renewing.has(list) ? renewalOf(list) : list);
@@ -133,13 +124,12 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
   };
   for (const list of lists) if (states.has(tableOf(list))) await countNow(list);
 
-  /** Makes what the first state of a table needs. */
   const beginStates = async (list: ListName): Promise<void> => {
     await rows("CREATE TABLE IF NOT EXISTS pull_format (format VARCHAR)");
     await rows("CREATE TABLE IF NOT EXISTS pull_state (list VARCHAR, service VARCHAR, state VARCHAR)");
     await rows("INSERT INTO pull_format SELECT $1 WHERE NOT EXISTS (FROM pull_format)", [layout.name]);
     if (!renewing.has(list)) return;
-    // What a run left that broke off before it had a state.
+    // From a run that ended before it stored a state.
     for (const one of layout.tablesOf(renewalOf(list))) await rows(`DROP TABLE IF EXISTS ${one}`);
   };
   const storeState = async (table: string, state: ListState): Promise<void> => {
@@ -147,7 +137,6 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
     await rows("INSERT INTO pull_state VALUES ($1, $2, $3)", [table, service, JSON.stringify(state)]);
   };
 
-  /** Tables that are there with all columns. */
   const prepared = new Set<string>();
   let number = 0;
   return {
@@ -206,23 +195,18 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
         yield String(record);
     },
     count: (list) => counts.get(list) ?? 0,
-    // Deleted and replaced rows are gone already; their bytes are not.
+    // Rows are gone already; only `rewrite` removes their bytes.
     compact: () => Promise.resolve(),
     rewrite: () => rewriteDuckDbFile(file, path),
     close: file.close,
   };
 };
 
-/**
- * A copy as tables in a file of DuckDB: one row a record, a column a field, and the record itself.
- *
- * @throws CopyError, UsageError when the file cannot be used
- */
+/** @throws CopyError, UsageError */
 export const openDuckDb = async (options: {
   readonly file: string;
   readonly service: string;
   readonly lists: readonly ListName[];
-  /** Begins the lists anew; the old tables stay until each is complete. */
   readonly replace?: boolean;
 }): Promise<Target> => {
   const { file: name, ...others } = options;

@@ -8,15 +8,12 @@ import { syncFolder } from "../durable-file.ts";
 import { lockForWriting } from "../writer-lock.ts";
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?:\.wal|\.parts)?$/;
-/** What file systems without hard links say. */
 const NO_LINKS = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
 
 const prefixOf = (file: string): string => `${basename(file)}.new-`;
 
-/** A new name beside the file for one that will take its place. */
 export const inMaking = (file: string): string => join(dirname(file), `${prefixOf(file)}${randomUUID()}`);
 
-/** True for the name of what is in work. */
 export const isInMaking = (file: string, name: string): boolean =>
   name === `${basename(file)}.lock` ||
   (name.startsWith(prefixOf(file)) && UUID.test(name.slice(prefixOf(file).length)));
@@ -24,14 +21,13 @@ export const isInMaking = (file: string, name: string): boolean =>
 const isUnlinkable = (error: unknown): boolean =>
   isSystemError(error) && "code" in error && NO_LINKS.includes(String(error.code));
 
-/** Gives the file its name, unless another process was quicker. */
 const giveName = async (made: string, file: string, linkFile: typeof link): Promise<void> => {
   try {
     await linkFile(made, file);
   } catch (error) {
     if (existsSync(file)) return;
     if (!isUnlinkable(error)) throw error;
-    // A rename would replace what another process has made and begun to fill.
+    // A rename would overwrite another process's file.
     const lock = await lockForWriting(`${file}.lock`);
     try {
       if (!existsSync(file)) await rename(made, file);
@@ -41,11 +37,7 @@ const giveName = async (made: string, file: string, linkFile: typeof link): Prom
   }
 };
 
-/**
- * Makes a file of DuckDB under another name, if there is none: one that was left half made could never be opened.
- *
- * @throws CopyError when it cannot be made, or its log is there without it
- */
+/** A half-made file cannot be opened, so it gets its name last. @throws CopyError */
 export const makeDuckDbFile = async (
   file: string,
   settings: Readonly<Record<string, string>>,
@@ -53,7 +45,7 @@ export const makeDuckDbFile = async (
   linkFile: typeof link = link,
 ): Promise<void> => {
   if (existsSync(file)) return;
-  // A log holds what came last, and may be all that is left of a copy; another process may just have made both.
+  // The log may be all that is left of a copy.
   if (existsSync(`${file}.wal`) && !existsSync(file))
     throw new CopyError(
       `${file}.wal is there without ${file}, which it belongs to: put that file back, or move the log away to begin anew`,
@@ -74,7 +66,7 @@ export const makeDuckDbFile = async (
   await syncFolder(dirname(file));
 };
 
-/** Removes what processes left that died while they made the file; call it with the file open. */
+/** Call it with the file open. */
 export const sweepDuckDbFile = async (file: string): Promise<void> => {
   for (const name of await readdir(dirname(file)))
     if (name.startsWith(prefixOf(file)) && isInMaking(file, name))

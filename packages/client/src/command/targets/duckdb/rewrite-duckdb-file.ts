@@ -6,10 +6,7 @@ import { publishFile, syncFile } from "../durable-file.ts";
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/**
- * Writes a file of DuckDB anew, whole before it has the name, since what was deleted stays in the free blocks of the
- * old one. The file that is open is the old one then: close it, and write nothing more.
- */
+/** Deleted rows stay in free blocks, so all is copied; afterwards only close the old file. */
 export const rewriteDuckDbFile = async ({ rows }: DuckDbFile, file: string): Promise<void> => {
   const made = inMaking(file);
   const name = quoted(`new ${randomUUID()}`);
@@ -29,7 +26,7 @@ export const rewriteDuckDbFile = async ({ rows }: DuckDbFile, file: string): Pro
     await rows(`CHECKPOINT ${name}`);
     await rows(`DETACH ${name}`);
     await syncFile(made);
-    // Closing must not touch the log, which from here on is the new file's.
+    // The log now belongs to the new file.
     await rows("PRAGMA disable_checkpoint_on_shutdown");
     await publishFile(made, file);
   } finally {

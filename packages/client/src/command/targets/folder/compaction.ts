@@ -1,19 +1,17 @@
 import { idOf, isDeletion } from "../../line.ts";
 import type { Segment, SegmentWriter } from "../target.ts";
 
-/** About 60 MB of ids. */
+/** About 60 MB of memory. */
 export const MAX_IDS = 300_000;
 
 export type CompactionDeps = {
   readonly read: (segment: Segment) => AsyncGenerator<string, void>;
   readonly begin: () => Promise<SegmentWriter>;
-  /** About the size of a file; those below a quarter of it are put together. */
+  /** Files below a quarter of it are merged. */
   readonly segmentBytes: number;
-  /** So many ids are held in memory at a time. */
   readonly maxIds?: number;
 };
 
-/** Writes lines into files of about `segmentBytes`. */
 const createRolling = ({ begin, segmentBytes }: Pick<CompactionDeps, "begin" | "segmentBytes">) => {
   const done: Segment[] = [];
   let writer: SegmentWriter | undefined;
@@ -40,10 +38,7 @@ const createRolling = ({ begin, segmentBytes }: Pick<CompactionDeps, "begin" | "
   };
 };
 
-/**
- * Leaves of each record its last line, and of deleted ones none. Segments are given oldest first. Files that
- * lose nothing stay as they are; nothing is removed here.
- */
+/** Segments come oldest first; removes no file from disk. */
 export const compactSegments = async (
   segments: readonly Segment[],
   deps: CompactionDeps,
@@ -51,10 +46,8 @@ export const compactSegments = async (
   const { maxIds = MAX_IDS, segmentBytes } = deps;
   const kept: Segment[] = [];
   const rolling = createRolling(deps);
-  /** Ids that newer lines have. */
   let newer = new Set<string>();
 
-  /** The place of the last line of each id that no newer segment has. */
   const lastLines = async (segment: Segment): Promise<Map<string, number>> => {
     const last = new Map<string, number>();
     let at = 0;
@@ -66,7 +59,7 @@ export const compactSegments = async (
     return last;
   };
 
-  /** Removes from older segments what is superseded by ids that memory has no more room for. */
+  /** Removes superseded lines from older segments, so that the ids need no memory. */
   const forget = async (older: readonly Segment[]): Promise<Segment[]> => {
     const left: Segment[] = [];
     for (const segment of older) {

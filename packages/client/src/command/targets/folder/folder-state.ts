@@ -13,18 +13,16 @@ const VERSION = 1;
 export type ListFiles = ListState & { readonly segments: readonly Segment[] };
 type Lists = Readonly<Partial<Record<ListName, ListFiles>>>;
 
-/** What `state.json` says: only files that it names belong to the copy. */
+/** Only files that it names belong to the copy. */
 export type FolderState = {
   readonly version: typeof VERSION;
-  /** The base address that the copy is of. */
   readonly service: string;
   readonly compress: Coding;
   readonly lists: Lists;
-  /** Copies that will take the place of those in `lists` when they are complete. */
   readonly renewals?: Lists;
 };
 
-/** The name of a file of lines: its number, and how often it was rewritten. */
+/** Number, then revision. */
 export const SEGMENT = /^(\d{8})(?:\.(\d+))?\.ndjson(?:\.gz|\.zst)?$/;
 
 export const emptyState = (service: string, compress: Coding): FolderState => ({
@@ -61,7 +59,6 @@ const isFolderState = (value: unknown): value is FolderState =>
   isLists(value["lists"]) &&
   (value["renewals"] === undefined || isLists(value["renewals"]));
 
-/** The state of a folder: undefined when it has none, "unusable" when its file is not a whole one. */
 export const readState = async (root: string): Promise<FolderState | "unusable" | undefined> => {
   const text = await readIfThere(join(root, STATE_FILE));
   if (text === undefined) return undefined;
@@ -76,7 +73,7 @@ export const readState = async (root: string): Promise<FolderState | "unusable" 
 export const writeState = (root: string, state: FolderState): Promise<void> =>
   replaceFile(join(root, STATE_FILE), `${JSON.stringify(state, null, 1)}\n`);
 
-/** Keeps an unusable state for whoever wants to repair it, the first of several. */
+/** The first one is kept for repair. */
 export const keepUnusableState = async (root: string): Promise<void> => {
   const file = join(root, STATE_FILE);
   const kept = `${file}.unusable`;

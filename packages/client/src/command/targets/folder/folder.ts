@@ -22,10 +22,9 @@ import { createSegmentWriter, readSegment, temporaryOf } from "../segment-file.t
 import type { ListState, Segment, SegmentWriter, Target } from "../target.ts";
 import { type LockOptions, lockForWriting } from "../writer-lock.ts";
 
-/** Files that a copy may have, whole or unfinished. */
 const OWN_FILE = /^\d{8}(?:\.\d+)?\.ndjson(?:\.gz|\.zst)?(?:\.tmp)?$/;
 const LOCK_FILE = "pull.lock";
-/** More files than this beyond what their size asks for are put together. */
+/** Files beyond what the size needs, before compaction. */
 const SPARE_FILES = 32;
 const LISTS = Object.keys(ID_FIELD) as ListName[];
 
@@ -41,7 +40,6 @@ const ownFilesIn = async (root: string, list: ListName): Promise<string[]> => {
   }
 };
 
-/** The files of the copy of a list, and of the one that will take its place. */
 const namedFiles = ({ lists, renewals }: FolderState, list: ListName): readonly Segment[] => [
   ...(lists[list]?.segments ?? []),
   ...(renewals?.[list]?.segments ?? []),
@@ -53,7 +51,7 @@ const withoutRenewals = (
 ): NonNullable<FolderState["renewals"]> =>
   Object.fromEntries(Object.entries(renewals ?? {}).filter(([list]) => !lists.includes(list)));
 
-/** The next free name of a file that is rewritten: it stays in its place when files are sorted by name. */
+/** Keeps the order of files by name. */
 const revisionOf = (file: string, taken: readonly string[]): string => {
   const [, number = "", revision = "0"] = SEGMENT.exec(file) ?? [];
   const end = file.slice(file.indexOf(".ndjson"));
@@ -67,15 +65,14 @@ type FolderOptions = {
   readonly root: string;
   readonly service: string;
   readonly lists: readonly ListName[];
-  /** Undefined: as the folder has it. */
+  /** Undefined: as it is. */
   readonly compress: Coding | undefined;
   readonly segmentBytes: number;
-  /** Begins the lists anew; the old files stay until each is complete. */
   readonly replace?: boolean;
   readonly lock?: LockOptions;
 };
 
-/** @throws CopyError for a folder that has files and no state that names their list */
+/** @throws CopyError for files without a state */
 const stateOf = async (options: FolderOptions): Promise<FolderState> => {
   const { root, service, lists, compress, replace = false } = options;
   const file = join(root, STATE_FILE);
@@ -89,11 +86,11 @@ const stateOf = async (options: FolderOptions): Promise<FolderState> => {
     throw new UsageError(`${root} is a copy of ${state.service}, not of ${service}`);
   if (compress !== undefined && compress !== state.compress)
     throw new UsageError(`--compress: ${root} has ${state.compress}`);
-  // A renewal that another run left may be of another client, or have other fields.
+  // An abandoned renewal may have another client or fields.
   if (replace) return { ...state, renewals: withoutRenewals(state, lists) };
   for (const list of found === undefined ? LISTS : lists) {
     const known = state.renewals?.[list] ?? state.lists[list];
-    // A first pass that was killed leaves whole files; a complete copy names one.
+    // A killed first pass leaves files without a state; a complete copy names at least one.
     if (known !== undefined && (known.watermark === null || known.segments.length > 0)) continue;
     const files = await ownFilesIn(root, list);
     const unnamed = files.find((file) => known === undefined || SEGMENT.test(file));
@@ -105,24 +102,18 @@ const stateOf = async (options: FolderOptions): Promise<FolderState> => {
   return state;
 };
 
-/** @throws CopyError when the folder lacks a file that its state names */
+/** @throws CopyError for a missing file */
 const requireFiles = async (root: string, list: ListName, state: FolderState): Promise<void> => {
   const there = new Set((await ownFilesIn(root, list)).map((file) => `${list}/${file}`));
   const missing = namedFiles(state, list).find(({ file }) => !there.has(file));
   if (missing !== undefined) throw new CopyError(`${join(root, missing.file)} is missing: ${REMEDY}`);
 };
 
-/**
- * A copy as files of lines in a folder. A segment is written whole, then named; then the state names it. So
- * a process may die at any instant: what the state does not name is removed when a pull of the list has ended.
- *
- * @throws CopyError, UsageError when the folder cannot be used
- */
+/** Crash-safe by order: content, name, state, then removal. @throws CopyError, UsageError */
 export const openFolder = async (options: FolderOptions): Promise<Target> => {
   const { root, lists, segmentBytes } = options;
   await mkdir(root, { recursive: true });
   const lock = await lockForWriting(join(root, LOCK_FILE), options.lock);
-  /** The largest number that a whole file of each list has: an unfinished one is written anew. */
   const last = new Map<ListName, number>();
   const open = async (): Promise<FolderState> => {
     const found = await stateOf(options);
@@ -146,7 +137,6 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
     (renewing.has(list) ? state.renewals : state.lists)?.[list];
   const filesOf = (list: ListName): readonly Segment[] => currentOf(list)?.segments ?? [];
 
-  /** Removes files that the state does not name, once those that it names are a whole copy. */
   const sweep = async (list: ListName): Promise<void> => {
     if (renewing.has(list)) return;
     await lock.check();
@@ -162,7 +152,7 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
     state = next;
   };
   const writerOf = async (file: string): Promise<SegmentWriter> => {
-    // A process whose lock was taken over may still write the old one.
+    // A process that lost its lock may still write it.
     await rm(join(root, temporaryOf(file)), { force: true });
     return createSegmentWriter(root, file, compress, lock.check);
   };
@@ -175,7 +165,7 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
     last.set(list, number);
     return beginNumber(list, number);
   };
-  /** Stores what a list has; a complete copy names a file, empty or not, so that one without is known as lost. */
+  /** An empty copy names an empty file, so that lost files are noticed. */
   const store = async (list: ListName, own: ListFiles): Promise<void> => {
     const isNameless = own.watermark !== null && own.segments.length === 0;
     const files = isNameless ? { ...own, segments: [await (await beginNumber(list, 0)).finish()] } : own;
@@ -191,7 +181,6 @@ export const openFolder = async (options: FolderOptions): Promise<Target> => {
   };
   const read = (segment: Segment) => readSegment(join(root, segment.file), compress);
 
-  /** What is left of the segments; the same when nothing needs to be done. */
   const compacted = (
     list: ListName,
     segments: readonly Segment[],

@@ -3,14 +3,11 @@ import type { Segment, SegmentWriter } from "../target.ts";
 
 export type RemovalDeps = {
   readonly read: (segment: Segment) => AsyncGenerator<string, void>;
-  /** Begins the file that takes the place of a segment. */
   readonly beginInstead: (segment: Segment) => Promise<SegmentWriter>;
 };
 
-/** A segment by its place among all, and a line in it. */
 type Place = { readonly segment: number; readonly line: number };
 
-/** Where each id was deleted last. Files that came before the last removal have no deletions. */
 const lastDeletions = async (
   segments: readonly Segment[],
   read: RemovalDeps["read"],
@@ -27,7 +24,6 @@ const lastDeletions = async (
   return places;
 };
 
-/** The lines of a segment, and whether each is of a record that was deleted there or later. */
 async function* judged(
   lines: AsyncGenerator<string, void>,
   segment: number,
@@ -45,7 +41,6 @@ async function* judged(
 
 const BATCH = 1_000;
 
-/** Writes lines into the file that takes the place of a segment; null when there are none. */
 const rewrite = async (
   lines: AsyncIterable<string>,
   begin: () => Promise<SegmentWriter>,
@@ -71,10 +66,7 @@ const rewrite = async (
   }
 };
 
-/**
- * Removes all lines of deleted records, and the deletions. The other lines keep their order and stay in their
- * files: each is read once, and rewritten when it loses a line. Nothing is removed from the disk here.
- */
+/** Rewrites only files that lose a line; removes no file from disk. */
 export const removeDeleted = async (
   segments: readonly Segment[],
   { read, beginInstead }: RemovalDeps,

@@ -8,16 +8,14 @@ export type TableFormat = (typeof TABLE_FORMATS)[number];
 
 type Shape = string | readonly Shape[] | { readonly [name: string]: Shape };
 
-/** A text that is cut out of a record; `names` lead to it, and DuckDB reads it as it stands or as JSON. */
 export type Cell = { readonly names: readonly string[]; readonly as: "string" | "text" | "json" };
 
-/** A column of a file: its type in DuckDB, and its value as SQL over the cells of a record. */
+/** `value`: SQL over cells. */
 export type TableColumn = {
   readonly name: string;
   readonly type: string;
   readonly value: string;
   readonly cells: readonly Cell[];
-  /** Texts are always quoted in CSV. */
   readonly isText: boolean;
 };
 
@@ -42,7 +40,7 @@ const typeOf = (shape: Shape): string => {
     .join(", ")})`;
 };
 
-/** The same with dates as texts, as `json_transform` takes it. */
+/** For `json_transform`. */
 const structureOf = (shape: Shape): unknown => {
   if (isList(shape)) return [structureOf(shape[0] ?? "json")];
   if (typeof shape === "string") return shape === "instant" ? "VARCHAR" : SCALARS[shape];
@@ -54,7 +52,7 @@ export const cellName = ({ names }: Cell): string => `"cell ${names.join(".")}"`
 const nested = (cell: Cell, shape: Shape): string =>
   `TRY_CAST(json_transform(${cellName(cell)}, '${JSON.stringify(structureOf(shape))}') AS ${typeOf(shape)})`;
 
-/** An object of fixed members: free objects in it are cut out, since DuckDB would print them anew. */
+/** Free objects are cut out, since DuckDB would reformat them. */
 const structColumn = (name: string, shape: Shape): TableColumn => {
   const cell: Cell = { names: [name], as: "json" };
   const members = membersOf(shape);
@@ -89,7 +87,7 @@ const parquetColumn = (name: string, kind: string, shape: Shape | undefined): Ta
   }
   const type = typeOf(kind);
   if (type === "VARCHAR") return { ...column, type, value: cellName(cell) };
-  // Such as 5.0, which is an integer too.
+  // 5.0 is an integer too.
   const number = kind === "integer" ? `TRY_CAST(${cellName(cell)} AS DOUBLE)` : cellName(cell);
   return { ...column, type, value: `TRY_CAST(${number} AS ${type})` };
 };
@@ -99,7 +97,6 @@ const csvColumn = (name: string, kind: string): TableColumn => {
   return { name, type: "VARCHAR", value: cellName(cell), cells: [cell], isText: kind === "text" };
 };
 
-/** The columns of a file in the order of the interface; without the fields that were not selected. */
 export const tableColumns = (
   format: TableFormat,
   list: ListName,
@@ -119,10 +116,7 @@ const readAs = (as: Cell["as"], text: string): string => {
   return as === "string" && text.startsWith('"') ? (JSON.parse(text) as string) : text;
 };
 
-/**
- * The texts of these cells of a record; null where it has null or nothing. A value of another type than the
- * interface says stays JSON.
- */
+/** A value of an unexpected type stays JSON. */
 export const cellsOf = (line: string, cells: readonly Cell[]): readonly (string | null)[] => {
   const values = valueTexts(line);
   return cells.map(({ names: [name = "", member], as }) => {

@@ -14,14 +14,13 @@ import { piecesOf, tableLayout } from "./table-layout.ts";
 import { factsOf, rowsIn, type TableToWrite, type Written, writeTable } from "./table-writing.ts";
 import type { Target } from "../target.ts";
 
-/** What the table files are made from. */
 export const TABLES_FILE = "pull.duckdb";
-/** Only without an order are row groups bounded by their bytes. */
+/** DuckDB limits row groups by bytes only without an order. */
 const SETTINGS = {
   memory_limit: "512MB",
   threads: "1",
   preserve_insertion_order: "false",
-  // With DuckDB's 16 MB every second portion would be followed by a checkpoint.
+  // The default of 16 MB would checkpoint after every second portion.
   checkpoint_threshold: "128MB",
 };
 
@@ -30,7 +29,6 @@ const REMEDY = "put the folder's last whole copy back, or pull into a new folder
 const FILES_TABLE =
   "CREATE TABLE pull_files (list VARCHAR, changes BIGINT, written BIGINT, rows BIGINT, bytes BIGINT, sha256 VARCHAR)";
 
-/** @throws UsageError for a folder of something else */
 const prepareFolder = async (root: string, file: string): Promise<void> => {
   await mkdir(root, { recursive: true });
   const others = (await readdir(root)).filter((name) => !isInMaking(file, name));
@@ -40,7 +38,6 @@ const prepareFolder = async (root: string, file: string): Promise<void> => {
 
 type Noted = Written & { readonly isCurrent: boolean };
 
-/** What was noted when a file was written; undefined: it was never written. */
 const notedOf = async ({ rows }: DuckDbFile, list: ListName): Promise<Noted | undefined> => {
   const [found] = await rows(
     "SELECT changes = written, rows, bytes, sha256 FROM pull_files WHERE list = $1 AND written IS NOT NULL",
@@ -51,12 +48,7 @@ const notedOf = async ({ rows }: DuckDbFile, list: ListName): Promise<Noted | un
   return { isCurrent: isCurrent === true, rows: Number(count), bytes: Number(bytes), sha256: String(sha256) };
 };
 
-/**
- * A copy as one file of Parquet or CSV a list. The records are in a file of DuckDB in the same folder; after a
- * pull the files of the lists that changed are written anew from there, each whole before it has its name.
- *
- * @throws CopyError, UsageError when the folder cannot be used
- */
+/** Files are rewritten after each pull, from the DuckDB file beside them. @throws CopyError, UsageError */
 export const openTableFiles = async (options: {
   readonly root: string;
   readonly format: TableFormat;
@@ -88,7 +80,6 @@ export const openTableFiles = async (options: {
     await rows("SELECT list, changes, written, rows, bytes, sha256 FROM pull_files LIMIT 0").catch(() => {
       throw new CopyError(`${name} has no whole table pull_files: ${REMEDY}`);
     });
-    // A file is written when its list has a state.
     for (const list of lists)
       if (kept.state(list) === undefined && existsSync(pathOf(list)))
         throw new CopyError(`${pathOf(list)}: ${name} has no state of it: ${REMEDY}`);
@@ -121,7 +112,7 @@ export const openTableFiles = async (options: {
       if (count !== tables.count(list))
         throw new Error(`${path} has ${count} rows, not the ${tables.count(list)} of the copy`);
       await publishFile(path, pathOf(list));
-      // Killed before this, the next pull writes the same once more.
+      // Killed before this, the next pull writes the same file again.
       await file.inTransaction(async () => {
         if (
           noted === undefined &&

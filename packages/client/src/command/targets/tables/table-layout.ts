@@ -14,23 +14,17 @@ import {
   tableColumns,
 } from "./table-columns.ts";
 
-/**
- * DuckDB reads 2,048 rows at a time, whatever their size. So a record with a longer line is kept in pieces
- * of a table of its own.
- */
+/** DuckDB reads 2,048 rows at a time whatever their size; longer records are kept in pieces. */
 const LARGE_BYTES = 16 * 1024;
-/** So many bytes of large records are put together at a time. */
 const PART_BYTES = 16 * 1024 * 1024;
 
 export const piecesOf = (table: string): string => `${table}_pieces`;
 
-/** The select list of the columns over staged cells. */
 export const columnValues = (columns: readonly TableColumn[]): string =>
   columns.map(({ name, value }) => `${value} AS "${name}"`).join(", ");
 
 const cellsIn = (columns: readonly TableColumn[]): readonly Cell[] => columns.flatMap(({ cells }) => cells);
 
-/** Makes the table for the cells of records, empty. */
 export const makeStage = async ({ rows }: DuckDbFile, columns: readonly TableColumn[]): Promise<void> => {
   const cells = cellsIn(columns).map((cell) => `${cellName(cell)} VARCHAR`);
   await rows(`CREATE OR REPLACE TEMP TABLE stage
@@ -43,9 +37,9 @@ export const makeStage = async ({ rows }: DuckDbFile, columns: readonly TableCol
 type Staged = {
   readonly place: number;
   readonly id: string;
-  /** Of the values, to verify; empty where they are not kept. */
+  /** Of values; empty where none is kept. */
   readonly digest: string;
-  /** Of the text: numbers that are one in JavaScript may differ in it. */
+  /** Of the text: JavaScript takes some different numbers for equal. */
   readonly textDigest: string;
   readonly isDeleted: boolean;
   readonly isLarge: boolean;
@@ -70,12 +64,10 @@ const appendRow = (
 };
 
 type Staging = {
-  /** Adds the cells of a record, however large it is. */
   add(row: Staged, line: string): void;
   addEmpty(row: Staged): void;
 };
 
-/** Fills the table that `makeStage` made. */
 export const fillStage = (
   file: DuckDbFile,
   columns: readonly TableColumn[],
@@ -126,7 +118,6 @@ const stageSegment = async (file: DuckDbFile, columns: readonly TableColumn[], o
   );
 };
 
-/** A table with the columns of the files, and beside it the large records in pieces. */
 export const tableLayout = (format: TableFormat): Layout => ({
   name: format,
   tablesOf: (table) => [table, piecesOf(table)],
@@ -136,7 +127,6 @@ export const tableLayout = (format: TableFormat): Layout => ({
     const columns = tableColumns(format, list, fields);
     const own = columns.map(({ name, type }) => `"${name}" ${type}`).join(", ");
     await rows(`CREATE TABLE IF NOT EXISTS ${table} (pull_digest VARCHAR, text_digest VARCHAR, ${own})`);
-    // A copy may be older than a field.
     for (const { name, type } of columns)
       await rows(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS "${name}" ${type}`);
     await rows(`CREATE TABLE IF NOT EXISTS ${piecesOf(table)}
@@ -150,7 +140,7 @@ export const tableLayout = (format: TableFormat): Layout => ({
     await stageSegment(file, columns, { path, list, fields });
     const changed = async (sql: string): Promise<number> => Number((await rows(sql))[0]?.[0] ?? 0);
     await rows("DELETE FROM stage WHERE place NOT IN (SELECT max(place) FROM stage GROUP BY id)");
-    // What came again as it is changes no file.
+    // Unchanged records must not rewrite the file.
     await rows(`DELETE FROM stage WHERE NOT deleted AND (id, text_digest) IN
       (SELECT (${id}, text_digest) FROM ${table} UNION ALL SELECT (id, text_digest) FROM ${pieces} WHERE n = 0)`);
     const counts = [
@@ -168,7 +158,7 @@ export const tableLayout = (format: TableFormat): Layout => ({
   },
 });
 
-/** The large records in groups of parts that memory can hold, in the order in which they came. */
+/** Each fits in memory. */
 export const largeGroups = async (
   { rows }: DuckDbFile,
   table: string,
@@ -187,7 +177,6 @@ export const largeGroups = async (
   return groups;
 };
 
-/** The lines of large records in these parts. */
 export async function* largeLines(
   { stream }: DuckDbFile,
   table: string,

@@ -9,10 +9,9 @@ import { syncFile } from "../durable-file.ts";
 import type { TableColumn, TableFormat } from "./table-columns.ts";
 import { columnValues, fillStage, largeGroups, largeLines, makeStage } from "./table-layout.ts";
 
-/** So many bytes of values are in memory before they become a row group. */
 const ROW_GROUP_BYTES = 16 * 1024 * 1024;
 
-/** A row of CSV, at most: DuckDB keeps twice as much of the file in memory. */
+/** DuckDB buffers twice as much. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 export type Written = { readonly rows: number; readonly bytes: number; readonly sha256: string };
@@ -25,7 +24,7 @@ export type TableToWrite = {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** DuckDB would take a folder that is named `field=value` for a column. */
+/** DuckDB would read a folder named `field=value` as a column. */
 const fromParquet = (paths: readonly string[]): string =>
   `read_parquet([${paths.map(quoted).join(", ")}], hive_partitioning = false)`;
 
@@ -36,7 +35,6 @@ const csvOptions = (columns: readonly TableColumn[], hasHeader: boolean): string
   return `FORMAT csv, HEADER ${hasHeader}, NULLSTR '', FORCE_QUOTE (${texts.join(", ")})`;
 };
 
-/** The number of rows that a reader finds. */
 export const rowsIn = async (
   { rows }: DuckDbFile,
   { columns, format }: TableToWrite,
@@ -52,7 +50,6 @@ export const rowsIn = async (
   return Number(count ?? 0);
 };
 
-/** Size and checksum of a file. */
 export const factsOf = async (path: string): Promise<Omit<Written, "rows">> => {
   const hash = createHash("sha256");
   let bytes = 0;
@@ -63,7 +60,7 @@ export const factsOf = async (path: string): Promise<Omit<Written, "rows">> => {
   return { bytes, sha256: hash.digest("hex") };
 };
 
-/** The large records as files of their own, each small enough to be read at once. */
+/** Each file must be small enough to be read at once. */
 const writeLarge = async (
   file: DuckDbFile,
   { list, columns, format }: TableToWrite,
@@ -87,16 +84,12 @@ const writeLarge = async (
   return paths;
 };
 
-/** Puts files behind another. */
 const append = async (path: string, others: readonly string[]): Promise<void> => {
   for (const other of others)
     await pipeline(createReadStream(other), createWriteStream(path, { flags: "a" }));
 };
 
-/**
- * Writes the table of a list into a new file that is on the disk when this returns. Rows come in no order: DuckDB
- * cannot sort more than its memory holds here.
- */
+/** The file is synced; rows are unordered, because sorting would need more memory. */
 export const writeTable = async (
   file: DuckDbFile,
   table: TableToWrite,
