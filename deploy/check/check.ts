@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 
-/** Scripts of package.json, slowest first, so that they end at about the same time. */
+/** Slowest first, so that they end at about the same time. */
 const STEPS = ["lint", "types", "dead-code", "licences", "format:check", "import-law"];
 
 interface StepResult {
@@ -10,7 +10,6 @@ interface StepResult {
   readonly seconds: number;
 }
 
-/** Runs a script of package.json. One that cannot be started resolves with a failing exit code. */
 function runStep(name: string): Promise<StepResult> {
   const start = performance.now();
   return new Promise((resolve) => {

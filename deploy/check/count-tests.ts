@@ -3,7 +3,6 @@ import { relative } from "node:path";
 export interface TestCount {
   readonly passed: number;
   readonly failed: number;
-  /** A line for each failed test and each file that failed as a whole: file, name, and how its message begins. */
   readonly failures: readonly string[];
 }
 
@@ -31,11 +30,7 @@ const lineOf = (...parts: readonly (string | undefined)[]): string =>
     .join(": ")
     .slice(0, 400);
 
-/**
- * Counts passed and failed tests from vitest's JSON report and exit status. A run that fails without a failed
- * test (no report, no test files, a file that cannot be loaded, an unhandled rejection) counts as one
- * failure. So no failures means that vitest ended with status 0.
- */
+/** A run that fails without a failed test counts as one failure; none means that vitest ended with 0. */
 export function countTests(report: string | undefined, status: number | null): TestCount {
   const {
     numPassedTests: passed,

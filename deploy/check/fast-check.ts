@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-// All properties of a run share one seed, which vitest.config.ts prints. Set FC_SEED to repeat the run.
+// vitest.config.ts prints the seed; FC_SEED repeats it.
 fc.configureGlobal({
   ...fc.readConfigureGlobal(),
   seed: Number(process.env["FC_SEED"]),

@@ -1,4 +1,4 @@
-/** What one file of tests took, in ms: its tests, and everything before and after them (imports, servers). */
+/** `startMs`: outside the tests, such as imports. */
 export interface FileTime {
   readonly project: string;
   readonly file: string;
@@ -10,11 +10,6 @@ export interface FileTime {
 const DEAREST = 30;
 const seconds = (ms: number): string => (ms / 1000).toFixed(1);
 
-/**
- * Describes the sum for each project, and the dearest files.
- *
- * @returns a table in Markdown
- */
 export function describeTimes(files: readonly FileTime[]): string {
   const row = (...cells: (string | number)[]): string => `| ${cells.join(" | ")} |`;
   const total = (of: readonly FileTime[], key: "tests" | "testsMs" | "startMs"): number =>

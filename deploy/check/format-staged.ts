@@ -3,8 +3,7 @@ import { copyFileSync, lstatSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
-// usage: node deploy/check/format-staged.ts
-// Formats the staged files, and in the working tree those that have no further changes there. Runs before a commit.
+// Pre-commit hook; leaves working copies with further changes as they are.
 const FORMATTED = ["*.ts", "*.json", "*.cjs"];
 
 const git = (args: readonly string[], input = ""): string =>
@@ -13,7 +12,6 @@ const git = (args: readonly string[], input = ""): string =>
 const textOf = (path: string): string | undefined =>
   lstatSync(path, { throwIfNoEntry: false })?.isFile() ? readFileSync(path, "utf8") : undefined;
 
-/** Writes the staged files into `folder`, formats them there, and returns the paths of those that changed. */
 const formatIn = (folder: string): string[] => {
   const names = git(["diff", "--cached", "--name-only", "--diff-filter=d", "-z", "--", ...FORMATTED]);
   git(["checkout-index", `--prefix=${folder}/`, "-z", "--stdin"], names);
@@ -34,7 +32,7 @@ const stage = (path: string, text: string): void => {
 const folder = mkdtempSync(join(tmpdir(), "format-staged-"));
 try {
   const changed = formatIn(folder);
-  // `git commit FILE` has an index of its own and goes back to the old one: the file would be staged unformatted.
+  // `git commit FILE` restores the old index, so staging here would be lost.
   const isPartial = basename(process.env["GIT_INDEX_FILE"] ?? "").startsWith("next-index");
   for (const path of changed) {
     const text = textOf(join(folder, path)) ?? "";

@@ -2,17 +2,16 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { IForbiddenRuleType } from "dependency-cruiser";
 
-/** Imports allowed to the files of one folder, in addition to each other. */
+/** In addition to each other. */
 interface Allowance {
   readonly folder: string;
   readonly packages: readonly string[];
-  /** Other workspaces by folder, through their src/index.ts only. */
   readonly workspaces?: readonly string[];
   readonly npm: readonly string[];
   readonly node: boolean;
 }
 
-/** For packages/runtime only; everything else records spans through it. */
+/** Everything else records spans through packages/runtime. */
 const TRACING = [
   "@opentelemetry/api",
   "@opentelemetry/context-async-hooks",
@@ -71,9 +70,9 @@ const PACKAGES: readonly Allowance[] = [
 
 const nameOf = ({ folder }: Allowance): string => folder.replace("packages/", "");
 const ALL_PACKAGES = PACKAGES.map(nameOf);
-/** The client is for other machines: only tests import it. */
+/** Only tests import the client. */
 const SERVER_PACKAGES = PACKAGES.filter(({ folder }) => folder !== CLIENT).map(nameOf);
-/** npm packages that a package wraps, so that services must not import them. */
+/** Services must use the packages that wrap them. */
 const VENDORS = [
   ...TRACING,
   "@aws-sdk/credential-providers",
@@ -86,17 +85,11 @@ const VENDORS = [
   "bullmq",
   "ioredis",
 ];
-/** Packages that a service must do without: ingest needs no Redis. */
+/** Ingest must run without Redis. */
 const CLOSED: Readonly<Record<string, readonly string[]>> = { "services/ingest": ["queue"] };
 const TEST_TOOLS = ["vitest", "fast-check"];
-/** Unit tests, and fixtures that only unit tests import. */
 const TEST_CODE = "\\.(test|fixture)\\.ts$";
 
-/**
- * Builds the rules of dependency-cruiser for the repository at `root`. Packages may import what the table
- * above lists. Services, the local stack and the tests may import every package and the npm packages in their
- * own package.json, but services none of the wrapped ones, and none that is closed to them.
- */
 export function importRules(root: string): IForbiddenRuleType[] {
   const services = foldersIn(root, "services").map((folder) => ({
     folder,
@@ -196,7 +189,7 @@ function testRule(allowance: Allowance): IForbiddenRuleType {
   };
 }
 
-/** Requires imports of other workspaces by name: a path across folders would bypass their package.json. */
+/** A path would bypass the other package.json. */
 function nameRule({ folder }: Allowance): IForbiddenRuleType {
   return {
     name: `${ruleName(folder)}-by-name`,
@@ -232,7 +225,6 @@ function foldersIn(root: string, folder: string): string[] {
     .sort();
 }
 
-/** Names of the npm packages in the package.json of a folder, without the workspaces of this repository. */
 function declaredIn(root: string, folder: string): string[] {
   const manifest = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")) as Record<
     "dependencies" | "devDependencies" | "optionalDependencies",

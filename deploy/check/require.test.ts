@@ -7,7 +7,6 @@ import { expect, it, onTestFinished } from "vitest";
 const script = join(import.meta.dirname, "require.sh");
 const ROOT = join(import.meta.dirname, "../..");
 
-/** Asks for these on a machine whose `uname` says so. */
 const requireOn = (platform: string, ...wanted: string[]) => {
   const folder = mkdtempSync(join(tmpdir(), "require-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -3,9 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { countTests } from "./count-tests.ts";
 
-// usage: node deploy/check/run-tests.ts SUITE PROJECT...
-// Runs the named vitest projects in one run. Writes the counts and the names of failed tests to
-// .cache/test-results/SUITE.txt and what each file took to .cache/test-results/SUITE-times.md.
+// usage: node deploy/check/run-tests.ts SUITE PROJECT... (vitest projects)
 const [suite = "tests", ...projects] = process.argv.slice(2);
 const results = join(".cache", "test-results");
 mkdirSync(results, { recursive: true });
@@ -15,7 +13,7 @@ const [report, summaryFile, times] = [".json", ".txt", "-times.md"].map((end) =>
 for (const file of [report, summaryFile, times]) rmSync(file, { force: true });
 
 const from = performance.now();
-// Where it can, the kernel ends vitest with this process, however that ends; its workers and their servers follow it.
+// The kernel kills vitest, and so its workers and servers, with this process.
 const canTie = process.platform === "linux" && spawnSync("setpriv", ["--version"]).status === 0;
 const command: [string, ...string[]] = canTie
   ? ["setpriv", "--pdeathsig", "KILL", "vitest", "run"]
@@ -36,7 +34,7 @@ const { status, error } = spawnSync(
 
 if (error !== undefined) console.error(`vitest did not start: ${error.message}`);
 const counted = countTests(read(report), status);
-// A project that was renamed in one place only must not pass unseen.
+// A renamed project would otherwise run no test unnoticed.
 const idle = projects.filter((project) => !new RegExp(`^\\| ${project} \\|`, "m").test(read(times) ?? ""));
 for (const project of idle) console.error(`no test of the project ${project} ran`);
 const { passed } = counted;

@@ -23,7 +23,7 @@ function timeOf(module: TestModule): FileTime {
   const tests = [...module.children.allTests()].filter((test) => test.result().state !== "skipped");
   const inTests = tests.reduce((sum, test) => sum + (test.diagnostic()?.duration ?? 0), 0);
   const all = environmentSetupDuration + prepareDuration + collectDuration + setupDuration + duration;
-  // Tests that run side by side take less than their sum.
+  // Concurrent tests take less than their sum.
   const testsMs = Math.min(inTests, duration);
   return {
     project: module.project.name,

@@ -1,20 +1,16 @@
 import { spawnSync } from "node:child_process";
 
-/** What is built: a tag for the image, and the archive that it is written to. */
 export type ImageTarget = {
   readonly tag: string;
   readonly file: string;
-  /** Values of the Dockerfile's arguments. */
   readonly values: Readonly<Record<string, string>>;
-  /** More options of the builder. */
   readonly options?: readonly string[];
 };
 
-/** A program that builds images, and the arguments with which it does. */
 export type Builder = {
   readonly name: string;
   readonly build: (target: ImageTarget) => string[];
-  /** Writes the image as an archive in the form of `docker save`. */
+  /** As `docker save` does. */
   readonly save: (target: ImageTarget) => string[];
 };
 
@@ -34,7 +30,7 @@ const build =
     ".",
   ];
 
-/** In the order in which they are tried: docker needs a daemon. */
+/** docker last, since it needs a daemon. */
 export const BUILDERS: readonly Builder[] = [
   {
     name: "buildah",
@@ -49,21 +45,16 @@ export const BUILDERS: readonly Builder[] = [
   { name: "docker", build: build(), save: ({ tag, file }) => ["save", "--output", file, tag] },
 ];
 
-/** Why a program does not work here; null: it does. */
+/** Null: it works. */
 export type Probe = (program: string) => string | null;
 
-/** Asks a builder for its version; docker asks its daemon for that. */
+/** `docker version` asks the daemon too. */
 export const probeBuilder: Probe = (program) => {
   const { status, error, stderr } = spawnSync(program, ["version"], { encoding: "utf8" });
   if (error !== undefined) return "is not installed";
   return status === 0 ? null : stderr.trim().split("\n").at(-1) || "does not work";
 };
 
-/**
- * The builder of that name, or the first that works.
- *
- * @throws Error that says of each why it does not work
- */
 export const findBuilder = (wanted: string | undefined, probe: Probe): Builder => {
   const known = BUILDERS.map(({ name }) => name).join(", ");
   const candidates = wanted === undefined ? BUILDERS : BUILDERS.filter(({ name }) => name === wanted);

@@ -5,10 +5,7 @@ import { fileURLToPath } from "node:url";
 import { buildImage } from "./build-image.ts";
 import { findBuilder, probeBuilder } from "./builder.ts";
 
-// Builds the image of this tree with the builder that is there, and writes it as an archive.
-//   BUILDER=podman            the builder
-//   IMAGE=registry/name:tag   what it is called
-//   IMAGE_OPTIONS="--network host"   more options of the builder, split at blanks
+// usage: BUILDER=podman IMAGE=name:tag IMAGE_OPTIONS="--network host" node deploy/image/main.ts
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 const { name, version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<
@@ -17,7 +14,7 @@ const { name, version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "u
 >;
 const { env } = process;
 
-/** An archive of the sources has none. */
+/** A source archive has no git. */
 const readRevision = (): string => {
   try {
     return execFileSync("git", ["rev-parse", "HEAD"], { cwd: ROOT, encoding: "utf8", stdio: "pipe" }).trim();
@@ -28,7 +25,7 @@ const readRevision = (): string => {
 
 try {
   const builder = findBuilder(env["BUILDER"] || undefined, probeBuilder);
-  // With its registry, since podman and buildah put their own in front of a short name.
+  // podman and buildah prefix short names.
   const tag = env["IMAGE"] || `docker.io/library/${name}:${version}`;
   const file = join(ROOT, ".local/image", `${name}-${version}.tar`);
   const from = performance.now();

@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
 
-/** The workspaces of the image. */
 const IN_IMAGE = ["ingest", "export-api", "jobs", "ops"].map((name) => `services/${name}`);
 
 export type Component = {
@@ -12,14 +11,13 @@ export type Component = {
   }[];
 };
 
-/** Parts of a CycloneDX document that are read here. */
 export type BillOfMaterials = {
   readonly serialNumber?: string;
   readonly metadata: { readonly timestamp?: string; readonly component: { readonly name: string } };
   readonly components: readonly Component[];
 };
 
-/** What the image has of other projects, in CycloneDX 1.5, from the lock file alone. */
+/** From the lock file only. */
 export const readBillOfMaterials = (): BillOfMaterials => {
   const workspaces = IN_IMAGE.map((folder) => `--workspace=${folder}`);
   const format = ["--sbom-format=cyclonedx", "--sbom-type=application", "--package-lock-only", "--omit=dev"];
@@ -31,7 +29,7 @@ export const readBillOfMaterials = (): BillOfMaterials => {
   return JSON.parse(text) as BillOfMaterials;
 };
 
-/** The same document for the same lock file: without a random number, and with the name of the project. */
+/** Without the random serial number. */
 export const repeatable = (bill: BillOfMaterials, { name, at }: { name: string; at: string }): string => {
   const { serialNumber: _random, metadata, ...rest } = bill;
   const component = { ...metadata.component, name };

@@ -1,6 +1,6 @@
 import type { BillOfMaterials, Component } from "./bill-of-materials.ts";
 
-/** SPDX names of licences that ask for no more than a notice, so that a company may ship what has them. */
+/** They require only a notice. */
 const PERMISSIVE: ReadonlySet<string> = new Set([
   "0BSD",
   "Apache-2.0",
@@ -15,7 +15,6 @@ const PERMISSIVE: ReadonlySet<string> = new Set([
   "Zlib",
 ]);
 
-/** Of alternatives one must be permissive, of licences that all apply each. */
 const isPermissive = (expression: string): boolean =>
   expression
     .replaceAll(/[()]/g, "")
@@ -25,7 +24,6 @@ const isPermissive = (expression: string): boolean =>
 const licencesOf = ({ licenses = [] }: Component): string[] =>
   licenses.map(({ expression, license }) => expression ?? license?.id ?? license?.name ?? "unknown");
 
-/** A line for each component whose licence is not permissive or not told. */
 export const licenceProblems = ({ components }: BillOfMaterials): string[] =>
   components.flatMap((component) => {
     const licences = licencesOf(component);

@@ -58,7 +58,7 @@ it("runs the first example of packages/client/README.md as it stands", async () 
   await once(server, "listening");
   try {
     const { port } = server.address() as AddressInfo;
-    // Plain JavaScript, as every Node.js runs it that the page promises.
+    // Older Node.js runs only plain JavaScript.
     const { stdout } = await promisify(execFile)(
       process.execPath,
       ["--no-experimental-strip-types", "read.js"],

@@ -3,12 +3,10 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-// usage: node deploy/release/pack-client.ts FOLDER
-// Writes the archive that is published: plain JavaScript with types, since Node runs no TypeScript below
-// node_modules.
+// Node strips no types below node_modules.
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const SOURCE = join(ROOT, "packages/client");
-/** Named in its tsconfig.build.json too. */
+/** Also in tsconfig.build.json. */
 const BUILD = join(ROOT, ".cache/client");
 
 const target = resolve(process.argv[2] ?? "dist");

@@ -1,13 +1,10 @@
-/** What a release is made of, as the files of the tree have it. */
 export type ReleaseState = {
-  /** Output of `git status --porcelain`. */
   readonly changes: string;
   readonly version: string;
   readonly chart: { readonly version: string; readonly appVersion: string };
   readonly changelog: string;
 };
 
-/** Reasons why this tree must not be released; none when it may. */
 export const releaseProblems = ({ changes, version, chart, changelog }: ReleaseState): string[] => {
   const problems: string[] = [];
   if (changes !== "") problems.push(`the tree has changes that are not committed:\n${changes}`);
@@ -19,10 +16,8 @@ export const releaseProblems = ({ changes, version, chart, changelog }: ReleaseS
   return problems;
 };
 
-/** A part of the release whose tool is missing. */
 export type LeftOut = { readonly part: string; readonly reason: string };
 
-/** The last lines of a release and its exit code: one that lacks a part fails unless it may be partial. */
 export const reportLeftOut = (
   leftOut: readonly LeftOut[],
   mayBePartial: boolean,
@@ -32,7 +27,7 @@ export const reportLeftOut = (
   return { lines: [...lines, "not a whole release: install what is missing, or set PARTIAL=1"], exitCode: 1 };
 };
 
-/** Why a release is not built on this image, and how to name it; null: it may be. A tag moves, a digest does not. */
+/** A tag moves, a digest does not; null: no problem. */
 export const baseImageProblem = (image: string): string | null => {
   if (/@sha256:[0-9a-f]{64}$/.test(image)) return null;
   const [named = ""] = image.split("@");

@@ -8,9 +8,7 @@ import { type Builder, findBuilder, probeBuilder } from "../image/builder.ts";
 import { readBillOfMaterials, repeatable } from "./bill-of-materials.ts";
 import { baseImageProblem, type LeftOut, releaseProblems, reportLeftOut } from "./release-state.ts";
 
-// usage: node deploy/release/release.ts [sbom]
-// Writes image, chart archive, npm archive of the client, SBOM and checksums to dist; with `sbom` only that file, from any tree.
-// Parts whose tools are missing are left out, and an image without a digest of its base, which is an error unless PARTIAL=1.
+// usage: [PARTIAL=1] node deploy/release/release.ts [sbom]; parts may be missing only with PARTIAL.
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CHART = join(ROOT, "deploy/charts/conversation-export");
 const dist = join(ROOT, "dist");
@@ -25,7 +23,6 @@ const { name, version } = JSON.parse(textOf(join(ROOT, "package.json"))) as Reco
   "name" | "version",
   string
 >;
-/** A line `key: value` of Chart.yaml. */
 const chartValue = (key: string): string =>
   new RegExp(`^${key}: "?([^"\\n]*)"?$`, "m").exec(textOf(join(CHART, "Chart.yaml")))?.[1] ?? "";
 

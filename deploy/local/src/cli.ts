@@ -27,14 +27,14 @@ const usage = `usage: node deploy/local/src/cli.ts <command>
 options: --folder DIR (default .local), --services DIR (default services)`;
 
 const answerDeadlineMs = 10_000;
-// Services get 15 s to stop, then each server gets as long.
+// 15 s for the services, then as long for each server.
 const stopDeadlineMs = 70_000;
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Sends a request to the supervisor of a folder, where this process then runs: the socket's name is relative. */
+/** The socket's name is relative to the folder. */
 function call(
   folder: LocalFolder,
   method: string,
@@ -60,7 +60,7 @@ function call(
   });
 }
 
-/** Prints new lines of the supervisor's log without their times; returns the offset after them. */
+/** Returns the new offset. */
 function follow(folder: LocalFolder, from: number): number {
   const text = readFrom(folder.supervisorLog, from);
   const complete = text.slice(0, text.lastIndexOf("\n") + 1);
@@ -137,7 +137,6 @@ function printSummary(folder: LocalFolder, status: SupervisorStatus): void {
   print(`logs:       ${join(folder.path, "*.log")} and ${join(folder.stack, "*", "server.log")}`);
 }
 
-/** The folder of `make up` and that of the demo, as far as their supervisors run. */
 const runningSystems = (folder: LocalFolder): LocalFolder[] =>
   [folder, localFolder(join(folder.path, "demo"))].filter((one) => lockOwner(one.supervisorLock));
 
@@ -152,7 +151,6 @@ async function askSystems(folder: LocalFolder): Promise<(SystemStatus & { readon
   return asked;
 }
 
-/** Kills processes and removes files that a dead supervisor left behind. */
 async function killLeftovers(folder: LocalFolder): Promise<void> {
   const stackFolders = ["kafka", "clickhouse", "redis"].map((name) =>
     join(folder.stack, name, "server.identity"),
@@ -192,7 +190,6 @@ async function down(folder: LocalFolder): Promise<void> {
   await killLeftovers(folder);
 }
 
-/** Stops the stack of the folder and that of a demo left running in it. */
 async function downAll(folder: LocalFolder): Promise<number> {
   const running = runningSystems(folder);
   if (running.length === 0) print("nothing was up");
@@ -201,7 +198,7 @@ async function downAll(folder: LocalFolder): Promise<number> {
   return 0;
 }
 
-/** Names of the variables on the command line of make, which writes them behind its flags. */
+/** make writes them after `--` in MAKEFLAGS. */
 const givenVariables = (flags = ""): string[] =>
   [...(/(?:^| )-- (.*)$/.exec(flags)?.[1] ?? "").matchAll(/(?:^| )(\w+)=/g)].map(([, name = ""]) => name);
 

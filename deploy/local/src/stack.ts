@@ -18,47 +18,40 @@ import { createZookeeper } from "./servers/zookeeper.ts";
 import { createRelay, type Relay } from "./servers/relay.ts";
 import { describeEnding, type Ending, type Server } from "./process/server.ts";
 
-/** The servers of a stack. */
 export const serverNames = ["kafka", "clickhouse", "redis"] as const;
 export type ServerName = (typeof serverNames)[number];
 
-/** Name of the ClickHouse cluster when there are several servers. */
 export const clusterName = "shards";
 
 const portNames = ["kafka", "kafkaController", "clickhouseHttp", "clickhouseTcp", "redis"] as const;
 type PortName = (typeof portNames)[number];
-/** Ports of the shards after the first, and of the relay in front of each. */
 type ShardPortName = `clickhouse${"Http" | "Tcp" | "Relay" | "Interserver"}${number}` | "clickhouseKeeper";
 type AnyPortName = PortName | ShardPortName;
 
-/** Ports of 127.0.0.1; by default those of the last start in the folder, or free ones. */
+/** Default: those of the last start. */
 export type StackPorts = Readonly<Partial<Record<PortName, number | undefined>>>;
 
-/** `dir` keeps data, logs, ports and passwords; one stack at a time may use it. */
 export type StackOptions = {
   readonly dir: string;
   readonly ports?: StackPorts;
-  /** Servers to start; absent: all three. */
+  /** Default: all. */
   readonly servers?: readonly ServerName[];
   readonly clickhousePasswords?: Partial<ClickhousePasswords>;
-  /** ClickHouse servers of the cluster `clusterName`, without replicas; absent: a single server. */
+  /** Default: a single server. */
   readonly shards?: number;
-  /** These servers are replicas of one shard instead; nothing replicates between them. */
+  /** Nothing replicates between them. */
   readonly areReplicas?: boolean;
-  /** ZooKeeper replicates between them. Needs a whole server as `CLICKHOUSE_LIBRARY`. */
+  /** ZooKeeper replicates; needs a whole server as `CLICKHOUSE_LIBRARY`. */
   readonly hasKeeper?: boolean;
   readonly testRights?: TestRights;
   readonly kafkaListeners?: KafkaListeners;
-  /** The environment of the servers; absent: that of this process. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Receives one line per event; absent: silent. */
   readonly log?: (line: string) => void;
 };
 
-/** Kafka; `brokers`: `host:port`. */
 export type KafkaServer = Server & { readonly brokers: string[]; readonly logPath: string };
 
-/** ClickHouse over HTTP; `url` returns `http://user:password@host:port/database`. */
+/** `url` includes user and password. */
 export type ClickhouseServer = Server & {
   readonly host: string;
   readonly port: number;
@@ -69,26 +62,21 @@ export type ClickhouseServer = Server & {
   readonly url: (user: ClickhouseUser, name?: string) => string;
 };
 
-/** Redis; `url`: `redis://host:port`. */
 export type RedisServer = Server & {
   readonly url: string;
   readonly urlOf: (user: RedisUser) => string;
   readonly logPath: string;
 };
 
-/** Running servers; reading one that was not in `servers` throws. */
+/** Reading a server not in `servers` throws. */
 export type Stack = {
   readonly kafka: KafkaServer;
-  /** The first server of a cluster. */
   readonly clickhouse: ClickhouseServer;
-  /** All ClickHouse servers, in the order of the shards. */
   readonly clickhouseShards: readonly ClickhouseServer[];
-  /** They replicate by ZooKeeper. */
   readonly hasKeeper: boolean;
   readonly redis: RedisServer;
-  /** Stops all servers and releases the folder. */
   readonly stop: () => Promise<void>;
-  /** Like `stop`, but with SIGKILL, for a folder that is deleted afterwards. */
+  /** For a folder that is deleted afterwards. */
   readonly kill: () => Promise<void>;
 };
 
@@ -110,7 +98,6 @@ function lockFolder(dir: string): Lock {
   }
 }
 
-/** Wraps the server so that its relay listens while it runs. */
 function behindRelay(server: Server, relay: Relay): Server {
   return {
     get pid() {
@@ -131,16 +118,12 @@ function behindRelay(server: Server, relay: Relay): Server {
   };
 }
 
-/** Adds members to a server without losing its live `pid` getter. */
+/** Keeps the live `pid` getter. */
 function describe<Extra extends object>(server: Server, extra: Extra): Server & Extra {
   return Object.defineProperties(extra, Object.getOwnPropertyDescriptors(server)) as Server & Extra;
 }
 
-/**
- * Starts servers on 127.0.0.1 and resolves when they are ready. They are killed however this process ends.
- *
- * @throws Error with the reason and the end of the failed server's log; all servers are stopped then.
- */
+/** @throws Error with the failed server's log; all servers are stopped */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const dir = resolve(options.dir);
   const wanted = options.servers ?? serverNames;
@@ -213,7 +196,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
             name: clusterName,
             areReplicas: options.areReplicas ?? false,
             secret: randomUUID(),
-            // Statements `ON CLUSTER` find a server by the port at which it listens itself.
+            // `ON CLUSTER` finds a server by the port it listens on itself.
             ports: shardPorts.map((one) => (hasKeeper ? one.tcpPort : one.relayPort)),
           };
     const startShard = ({ httpPort, tcpPort, relayPort }: (typeof shardPorts)[number], index: number) =>
@@ -295,7 +278,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       }),
       ...shardPorts.map(startShard),
     ] as const;
-    // After a failure, wait for the other starts too, so that stop reaches all of them.
+    // Await failed starts too, so that stop reaches every server.
     await Promise.allSettled(starts);
     const [kafka, redis, ...shards] = await Promise.all(starts);
     const clickhouseShards = shards.filter((server) => server !== undefined);

@@ -3,10 +3,8 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { identify, isAlive, parseIdentity, type ProcessIdentity } from "./process-identity.ts";
 
-/** A lock held by this process; `release` is safe to call more than once. */
 export type Lock = { readonly release: () => void };
 
-/** Thrown when a living process holds the lock. */
 export class LockedError extends Error {
   readonly owner: ProcessIdentity;
   constructor(path: string, owner: ProcessIdentity) {
@@ -26,11 +24,7 @@ function read(path: string): string | undefined {
 
 let sequence = 0;
 
-/**
- * Takes a lock file that names its owner. The lock of a process that has ended is taken over.
- *
- * @throws LockedError when a living process holds it, this one included.
- */
+/** Takes over a dead process's lock. @throws LockedError */
 export function acquireLock(path: string): Lock {
   mkdirSync(dirname(path), { recursive: true });
   const self = identify(process.pid);
@@ -42,7 +36,7 @@ export function acquireLock(path: string): Lock {
   try {
     for (;;) {
       try {
-        // A link appears with its content, so no reader ever sees a half-written lock.
+        // A link appears with its content.
         linkSync(own, path);
         break;
       } catch (error) {
@@ -70,7 +64,7 @@ export function acquireLock(path: string): Lock {
 function removeStale(path: string, expected: string, aside: string): void {
   try {
     renameSync(path, aside);
-    // Another process may have taken over the stale lock a moment earlier: give it back.
+    // Give back a lock that another process has just taken over.
     if (read(aside) !== expected) linkSync(aside, path);
   } catch {
     // The next attempt reads the new owner.
@@ -79,13 +73,11 @@ function removeStale(path: string, expected: string, aside: string): void {
   }
 }
 
-/** The living process that holds a lock; undefined when none does. */
 export function lockOwner(path: string): ProcessIdentity | undefined {
   const owner = parseIdentity(read(path) ?? "");
   return owner && isAlive(owner) ? owner : undefined;
 }
 
-/** Waits for a lock, at most `deadlineMs`. */
 export async function waitForLock(path: string, deadlineMs: number): Promise<Lock> {
   const end = Date.now() + deadlineMs;
   for (;;) {

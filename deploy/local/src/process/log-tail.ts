@@ -1,11 +1,9 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 
-/** Size of a file in bytes, 0 when it does not exist. */
 export function fileSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Text of a file from byte `from` on; empty when it does not exist. */
 export function readFrom(path: string, from: number): string {
   if (fileSize(path) <= from) return "";
   const file = openSync(path, "r");
@@ -18,7 +16,7 @@ export function readFrom(path: string, from: number): string {
   }
 }
 
-/** The last lines of a log, read from at most its last 64 kB and never from before byte `from`. */
+/** Reads at most 64 kB. */
 export function tail(path: string, lines: number, from = 0): string {
   const text = readFrom(path, Math.max(from, fileSize(path) - 65_536));
   return text.trimEnd().split("\n").slice(-lines).join("\n");

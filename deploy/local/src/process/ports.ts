@@ -4,14 +4,13 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { acquireLock, LockedError } from "./lock-file.ts";
 
-// Below the range of source ports of connections, so that a stopped server finds its port free again.
+// Below ephemeral ports, so that a stopped server finds its port free again.
 const firstPort = 20_000;
 const lastPort = 32_000;
 const host = "127.0.0.1";
-// Holds a file for each port that a living process has reserved.
+// One lock file a port.
 const reservations = join(tmpdir(), `conversation-export-ports-${userInfo().uid}`);
 
-/** True when nothing listens on the port of 127.0.0.1. */
 export function isPortFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer();
@@ -20,10 +19,7 @@ export function isPortFree(port: number): Promise<boolean> {
   });
 }
 
-/**
- * Reserves a port until this process ends, since its server often starts listening only later. False when it
- * is reserved already.
- */
+/** Its server may start listening only later. */
 function reserve(port: number): boolean {
   try {
     acquireLock(join(reservations, String(port)));
@@ -34,21 +30,17 @@ function reserve(port: number): boolean {
   }
 }
 
-/** Takes a port until this process ends. False when something listens on it or has taken it. */
+/** Until this process ends. */
 export const takePort = async (port: number): Promise<boolean> => (await isPortFree(port)) && reserve(port);
 
-/** Wishes for ports by name: `fixed` must be free, `preferred` is taken when it is. */
+/** `fixed` must be free, `preferred` need not. */
 export type PortWishes<Name extends string> = {
   readonly names: readonly Name[];
   readonly fixed: Readonly<Partial<Record<Name, number | undefined>>>;
   readonly preferred?: Readonly<Partial<Record<Name, number>>>;
 };
 
-/**
- * Chooses one free port of 127.0.0.1 for each name. Ports that are neither fixed nor preferred are reserved.
- *
- * @throws Error naming a fixed port that is in use.
- */
+/** Reserves ports that are neither fixed nor preferred. @throws Error for a fixed port in use */
 export async function choosePorts<Name extends string>(
   wishes: PortWishes<Name>,
 ): Promise<Record<Name, number>> {

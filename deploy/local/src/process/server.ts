@@ -6,41 +6,34 @@ import { fileSize, tail } from "./log-tail.ts";
 import { identify, parseIdentity, waitForEnd } from "./process-identity.ts";
 import { spawnTied, type TiedCommand } from "./tied-process.ts";
 
-/** How a process ended: an exit code or the signal that ended it. */
 export type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
-/** `ready` is called every 50 ms; `logFrom` is the length of the log before this start. */
+/** `logFrom`: the log's length before this start. */
 export type ServerDeps = {
   readonly name: string;
   readonly tied: TiedCommand;
-  /** File that identifies the process; the next start of this server waits until that process has ended. */
+  /** The next start waits until this process has ended. */
   readonly identityPath: string;
-  /** File with only the pid, for people and scripts; exists while the process runs. */
   readonly pidPath?: string;
   readonly startDeadlineMs: number;
   readonly stopDeadlineMs: number;
   readonly ready: (logFrom: number) => Promise<boolean>;
-  /** Asks for a clean end; SIGTERM when absent. */
+  /** Default: SIGTERM. */
   readonly askToStop?: () => Promise<void>;
-  /** Called when the process ends without `stop` or `kill`. */
+  /** Not called after `stop` or `kill`. */
   readonly onUnexpectedEnd?: (ending: Ending) => void;
 };
 
-/** A process that can be started and stopped repeatedly, on the same port and data. */
 export type Server = {
-  /** Pid of the process; undefined while it is down. */
   readonly pid: number | undefined;
-  /** Starts it and resolves when it is ready. Does nothing when it is up. */
   readonly start: () => Promise<void>;
-  /** Ends it cleanly, with SIGKILL after the deadline. Does nothing when it is down. */
+  /** SIGKILL after the deadline. */
   readonly stop: () => Promise<void>;
-  /** Ends it with SIGKILL and resolves when it is gone. */
   readonly kill: () => Promise<void>;
 };
 
 const logLines = 25;
 
-/** Describes how a process ended: `exit code 1` or `SIGKILL`. */
 export function describeEnding(ending: Ending): string {
   return ending.signal ?? `exit code ${ending.code}`;
 }
@@ -53,7 +46,7 @@ function readText(path: string): string {
   }
 }
 
-/** Creates a server that is down. A failed start throws an Error with the tail and the path of the log. */
+/** Still down; a failed start throws with the log's tail. */
 export function createServer(deps: ServerDeps): Server {
   type Running = { child: ChildProcess; ended: Promise<Ending>; ending: Ending | undefined; asked: boolean };
   let running: Running | undefined;
@@ -108,7 +101,7 @@ export function createServer(deps: ServerDeps): Server {
     const logFrom = fileSize(logPath);
     const started = spawnProcess();
     running = started;
-    // An end before it is ready is reported by the error of this start.
+    // The start itself reports an end before it is ready.
     started.asked = true;
     const end = Date.now() + deps.startDeadlineMs;
     for (;;) {

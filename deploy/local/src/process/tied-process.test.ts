@@ -41,7 +41,7 @@ test.each(
   const parent = spawn(process.execPath, [parentPath], { stdio: ["pipe", "inherit", "inherit"] });
   await vi.waitUntil(() => existsSync(pidPath), { timeout: 5_000 });
   const pid = Number(readFileSync(pidPath, "utf8"));
-  // The pid is that of the program itself once the wrapper has given way.
+  // Wait until the program has replaced the wrapper.
   if (process.platform === "linux") {
     await vi.waitUntil(() => readFileSync(`/proc/${pid}/comm`, "utf8") === "sleep\n", { timeout: 5_000 });
   }

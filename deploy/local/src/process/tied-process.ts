@@ -3,27 +3,25 @@ import { accessSync, closeSync, constants, openSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 
-/** A command that never outlives this process. Its output is appended to `logPath`. */
 export type TiedCommand = {
   readonly command: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
   readonly logPath: string;
-  /** File for stdout alone, emptied first; absent: stdout goes to `logPath`. */
+  /** Default: `logPath`. */
   readonly outputPath?: string;
 };
 
-// The parent may die before the child asks for the signal, so the shell checks once that it still lives.
+// The parent may die before the child asks for the signal.
 const bySignal = '[ "$PPID" -eq "$0" ] || exit 1; exec "$@"';
 
-// A watcher waits for the end of the pipe that the parent holds; a line on the pipe means a normal end.
+// A line on the parent's pipe means a normal end, its end a death.
 const byPipe = `
   exec 3<&0 </dev/null
   ( read -r line <&3 || kill -KILL $$ ) >/dev/null 2>&1 &
   exec 3<&-
   exec "$@"`;
 
-/** The full path of a program on the PATH of `env`; undefined when there is none. */
 export function findProgram(name: string, env: NodeJS.ProcessEnv): string | undefined {
   for (const folder of (env["PATH"] ?? "").split(delimiter)) {
     if (folder === "") continue;
@@ -38,24 +36,18 @@ export function findProgram(name: string, env: NodeJS.ProcessEnv): string | unde
   return undefined;
 }
 
-/** The kernel ties a child to the thread that started it, not to its process: a worker thread cannot use this. */
+/** The kernel ties a child to its parent's thread, not process. */
 const canTieBySignal = (): string | undefined =>
   process.platform === "linux" && isMainThread ? findProgram("setpriv", process.env) : undefined;
 
-/**
- * The command that kills `command` however this process ends; where the kernel has no such tie, `command` as it is.
- * For a child whose streams its parent holds; `spawnTied` ties everywhere.
- */
+/** Unchanged without setpriv; `spawnTied` ties everywhere. */
 export function tied(command: readonly [string, ...string[]]): [string, ...string[]] {
   const setpriv = canTieBySignal();
   if (setpriv === undefined) return [...command];
   return [setpriv, "--pdeathsig", "KILL", "sh", "-c", bySignal, String(process.pid), ...command];
 }
 
-/**
- * Starts a process in its own group (Ctrl-C does not reach it). It is killed however this process ends.
- * The pid is that of the program, not of a wrapper.
- */
+/** Out of reach of Ctrl-C; the pid is the program's own. */
 export function spawnTied(given: TiedCommand, tie?: "signal" | "pipe"): ChildProcess {
   const way = tie ?? (canTieBySignal() === undefined ? "pipe" : "signal");
   const log = openSync(given.logPath, "a");

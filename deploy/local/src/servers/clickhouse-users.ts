@@ -1,21 +1,17 @@
 import { grantsOf, type Topology, viewProfileXml, WAREHOUSE_USERS } from "@conversation-export/warehouse";
 
-/** The database that all users of `users.xml` may use. */
 export const database = "conversation_export";
 
-/** Rights that only tests need. */
 export type TestRights = {
-  /** Each service may do its work in every database `conversation_export_…` too. */
+  /** For databases `conversation_export_…`. */
   readonly otherDatabases?: boolean | undefined;
-  /** Clients with a user `client_…` for the views, who has the password of the analyst. */
+  /** With the analyst's password. */
   readonly clientUsers?: readonly string[] | undefined;
-  /** Settings that the profiles of `users.xml` also get. */
   readonly profiles?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined;
-  /** Further analysts, who have the password of the first one, with the settings of each in place of its profile. */
+  /** With the analyst's password, and settings instead of its profile. */
   readonly analysts?: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined;
 };
 
-/** Adds users who are like the analyst but for their names and profiles. */
 const withAnalysts = (usersXml: string, profiles: ReadonlyMap<string, string>): string => {
   const [analyst = ""] = /<analyst>\s*<password[^]*?<\/analyst>/.exec(usersXml) ?? [];
   const users = [...profiles].map(([name, profile]) =>
@@ -48,7 +44,6 @@ const withViewProfiles = (usersXml: string): string =>
     usersXml,
   );
 
-/** `users.xml` with the rights of the services and of analysts, and the profiles of those who read the views. */
 export const withServiceGrants = (
   usersXml: string,
   topology: Topology,
@@ -61,7 +56,7 @@ export const withServiceGrants = (
         grants
           .filter(({ on }) => on.startsWith(database))
           .flatMap(({ privileges }) => privileges)
-          // No right on a column can be given in many databases at once.
+          // Column privileges allow no pattern of databases.
           .map((privilege) => privilege.replace(/\(.*\)$/, "")),
       );
       const others = otherDatabases ? [{ privileges: [...everything], on: `${database}_*.*` }] : [];

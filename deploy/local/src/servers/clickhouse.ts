@@ -7,7 +7,6 @@ import { packageFolder } from "../paths.ts";
 import { database, type TestRights, withServiceGrants } from "./clickhouse-users.ts";
 import { createServer, type Ending, type Server } from "../process/server.ts";
 
-/** The users of users.xml. */
 export const clickhouseUsers = [
   "migrator",
   "writer",
@@ -20,34 +19,29 @@ export const clickhouseUsers = [
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
 export type ClickhousePasswords = Readonly<Record<ClickhouseUser, string>>;
 
-/** A cluster of one server for each shard, or of one shard, as Distributed tables reach them. */
 export type ClickhouseCluster = {
   readonly name: string;
-  /** The servers are replicas of one shard, though nothing replicates between them. */
+  /** Nothing replicates between them. */
   readonly areReplicas: boolean;
-  /** Shared by the servers, so that a query runs on each as the user who sent it. */
+  /** Lets each server run a query as its sender. */
   readonly secret: string;
-  /** The ports by which the servers reach each other. */
   readonly ports: readonly number[];
-  /** Tables replicate by it; absent: nothing does. */
+  /** Absent: no replication. */
   readonly keeper?: ClickhouseKeeper | undefined;
 };
 
-/** What a server of a cluster with Keeper needs: the port of Keeper, and its own for its parts and its name. */
 export type ClickhouseKeeper = {
   readonly port: number;
   readonly interserverPort: number;
   readonly replica: string;
 };
 
-/** `folder` holds the data, passwords and log of the server. */
 export type ClickhouseDeps = {
   readonly folder: string;
   readonly httpPort: number;
   readonly tcpPort: number;
   readonly env: NodeJS.ProcessEnv;
   readonly passwords: ClickhousePasswords;
-  /** The cluster that the server belongs to; absent: a single server. */
   readonly cluster?: ClickhouseCluster | undefined;
   readonly testRights?: TestRights | undefined;
   readonly onUnexpectedEnd: (ending: Ending) => void;
@@ -59,13 +53,12 @@ const listenForever =
   "SELECT sleepEachRow(1) FROM numbers(100000000) SETTINGS max_block_size=1, " +
   "function_sleep_max_microseconds_per_block=10000000, max_execution_time=0 FORMAT Null";
 
-/** `http://user:password@host:port/database`, every part escaped. */
 export function clickhouseUrl(port: number, user: string, password: string, name: string): string {
   const credentials = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
   return `http://${credentials}@${host}:${port}/${encodeURIComponent(name)}`;
 }
 
-/** Reads the passwords kept in `folder`, replaces the given ones and generates missing ones. */
+/** Given passwords win over kept ones. */
 export function keepPasswords(folder: string, given: Partial<ClickhousePasswords>): ClickhousePasswords {
   const path = join(folder, "passwords.json");
   const kept = existsSync(path)
@@ -80,14 +73,12 @@ export function keepPasswords(folder: string, given: Partial<ClickhousePasswords
   return passwords;
 }
 
-/** The name of the npm package that holds libchdb for a platform; undefined when there is none. */
 export function libraryPackage(platform: string, arch: string): string | undefined {
   const suffix = platform === "linux" ? "-gnu" : "";
   const known = (platform === "linux" || platform === "darwin") && (arch === "x64" || arch === "arm64");
   return known ? `@chdb/lib-${platform}-${arch}${suffix}` : undefined;
 }
 
-/** Other versions are tried with the path of their library. */
 function findLibrary(): string {
   const given = process.env["CLICKHOUSE_LIBRARY"];
   if (given !== undefined && given !== "") return given;
@@ -106,7 +97,6 @@ function findLibrary(): string {
   );
 }
 
-/** Sends one request on its own connection and resolves to status and body. */
 function send(
   port: number,
   path: string,
@@ -149,7 +139,7 @@ function replication({ port, interserverPort, replica }: ClickhouseKeeper): stri
   );
 }
 
-/** The command line without its addresses, and whether the process is a server of its own. */
+/** `isWhole`: a server of its own, not inside Node. */
 function programOf(libraryPath: string): { command: readonly [string, ...string[]]; isWhole: boolean } {
   const script = (name: string): string => join(import.meta.dirname, name);
   if (libraryPath.endsWith(".abi3.so")) {
@@ -159,7 +149,7 @@ function programOf(libraryPath: string): { command: readonly [string, ...string[
   return { command: [...node, script("clickhouse-process.ts"), libraryPath], isWhole: false };
 }
 
-/** Creates the server, still down. It is ready when the database exists and the migrator can log in. */
+/** Ready once the migrator can log in. */
 export function createClickhouse(deps: ClickhouseDeps): Server {
   const { folder, httpPort, tcpPort, passwords } = deps;
   const { command, isWhole } = programOf(findLibrary());
@@ -180,7 +170,7 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
   );
   const added = [
     `<users_config>${usersPath}</users_config>`,
-    // Where `BACKUP … TO File('name')` writes.
+    // For `BACKUP … TO File('name')`.
     `<backups><allowed_path>${join(folder, "backups")}</allowed_path></backups>`,
   ];
   if (deps.cluster !== undefined) added.push(remoteServers(deps.cluster));

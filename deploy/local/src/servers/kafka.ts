@@ -12,28 +12,23 @@ import { packageFolder } from "../paths.ts";
 import { runCommand } from "../process/run-command.ts";
 import { createServer, type Ending, type Server } from "../process/server.ts";
 
-/** Listeners beside the plain one. */
 export type KafkaListeners = {
-  /** Ports by protocol. */
   readonly ports: Readonly<Partial<Record<"SSL" | "SASL_SSL" | "SASL_PLAINTEXT", number>>>;
-  /** Their entries in server.properties: certificates, mechanisms, users. */
   readonly properties: Readonly<Record<string, string>>;
-  /** Passwords of SCRAM users, by name; stored at the first start in a folder. */
+  /** Stored only when the folder is formatted. */
   readonly scramUsers?: Readonly<Record<string, string>>;
-  /** Options of Java that the properties need. */
   readonly javaOptions?: readonly string[];
 };
 
-/** The cluster that a further broker joins: its id, and the number of the broker in it, from 2. */
+/** `nodeId` counts from 2. */
 export type KafkaCluster = { readonly id: string; readonly nodeId: number };
 
-/** `folder` holds the data and the log of the server. */
 export type KafkaDeps = {
   readonly folder: string;
   readonly port: number;
   readonly controllerPort: number;
   readonly listeners?: KafkaListeners | undefined;
-  /** Absent: the first broker of a cluster of its own, which is its controller. */
+  /** Absent: a new cluster. */
   readonly joins?: KafkaCluster;
   readonly stopDeadlineMs?: number;
   readonly env: NodeJS.ProcessEnv;
@@ -45,10 +40,9 @@ const version = "4.3.1";
 const oldestJava = 17;
 const host = "127.0.0.1";
 const PROPERTIES = "server.properties";
-/** Java writes its classes when it stops, which takes a minute on a busy machine. */
+/** Java writes them when it stops, in a minute on a busy machine. */
 const writeClassesDeadlineMs = 120_000;
 
-/** server.properties of a combined broker and controller, or of a further broker; the rest are defaults. */
 export function kafkaProperties(
   port: number,
   controllerPort: number,
@@ -80,7 +74,7 @@ export function kafkaProperties(
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
-    // A killed broker can register again only when its old session has ended, so sessions are short.
+    // Until then a killed broker cannot register again.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",
     ...more?.properties,
@@ -89,13 +83,12 @@ export function kafkaProperties(
     .join("");
 }
 
-/** The major version in the output of `java -version`: 17 of `"17.0.15"`, 8 of `"1.8.0_402"`. */
+/** Old versions: 1.8. */
 export function parseJavaVersion(output: string): number | undefined {
   const match = /version "(?:1\.)?(\d+)/.exec(output);
   return match ? Number(match[1]) : undefined;
 }
 
-/** @returns the major version; undefined: it says none */
 async function checkJava(env: NodeJS.ProcessEnv): Promise<number | undefined> {
   const advice =
     `Install Java ${oldestJava} or newer (Debian or Ubuntu: apt-get install openjdk-17-jre-headless, ` +
@@ -111,12 +104,11 @@ async function checkJava(env: NodeJS.ProcessEnv): Promise<number | undefined> {
   return found;
 }
 
-// Kafka's identifiers are 16 bytes in base64url and may not begin with a dash.
+// Must not begin with a dash.
 function createId(): string {
   return randomBytes(16).toString("base64url").replace(/^-/, "A");
 }
 
-/** Fills `archive` with Kafka's classes as Java has loaded them. */
 async function writeArchive(deps: KafkaDeps, jars: string, archive: string): Promise<void> {
   const lock = await waitForLock(`${archive}.lock`, 240_000);
   const folder = mkdtempSync(join(tmpdir(), "kafka-classes-"));
@@ -149,10 +141,7 @@ async function writeArchive(deps: KafkaDeps, jars: string, archive: string): Pro
   }
 }
 
-/**
- * Says where Java finds Kafka's loaded classes, which it keeps beside the jars once for each of its versions:
- * a start then takes half of its time. Where that cannot be, Kafka starts without.
- */
+/** Halves the start; on failure Kafka starts without. */
 async function loadedClasses(deps: KafkaDeps, jars: string, java: number | undefined): Promise<string[]> {
   const archive = `${jars}.java-${java ?? "unknown"}.jsa`;
   try {
@@ -166,7 +155,6 @@ async function loadedClasses(deps: KafkaDeps, jars: string, java: number | undef
   return [`-XX:SharedArchiveFile=${archive}`];
 }
 
-/** Prepares the folder (download, configuration, format) and creates the server, still down. */
 export async function createKafka(deps: KafkaDeps): Promise<Server> {
   const { env, log } = deps;
   const java = await checkJava(env);
@@ -174,10 +162,7 @@ export async function createKafka(deps: KafkaDeps): Promise<Server> {
   return createBroker(deps, jars, ...(await loadedClasses(deps, jars, java)));
 }
 
-/**
- * Formats an empty data folder. What Java takes seconds for is the same each time but for the ids: the first run
- * keeps it as `checkpoint`.
- */
+/** Takes Java seconds but differs only in ids, so the first result is kept. */
 async function format(
   deps: KafkaDeps,
   dataFolder: string,
@@ -218,7 +203,7 @@ async function format(
   renameSync(partial, checkpoint);
 }
 
-/** @param ofServer options of Java for the server alone */
+/** `ofServer`: not for tools. */
 async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly string[]): Promise<Server> {
   const { folder, env } = deps;
   mkdirSync(folder, { recursive: true });
@@ -230,7 +215,7 @@ async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly
   );
   const classPath = [
     ...(deps.listeners?.javaOptions ?? []),
-    // Starts in half the time: test servers are too short-lived for the second compiler to pay off.
+    // Halves the start; test servers live too briefly for the second compiler.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",

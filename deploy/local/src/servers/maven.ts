@@ -7,12 +7,7 @@ import { findProgram } from "../process/tied-process.ts";
 
 const downloadDeadlineMs = 300_000;
 
-/**
- * Fetches the dependencies of a pom.xml into `.cache/<name>` and returns that folder. The folder appears only
- * when it is complete; processes that ask at the same time download once.
- *
- * @throws Error naming what to install, or with the end of Maven's output.
- */
+/** The folder appears only when complete; concurrent calls download once. */
 export async function fetchJars(
   name: string,
   pomPath: string,

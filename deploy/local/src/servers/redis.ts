@@ -8,16 +8,13 @@ import { createServer, type Ending, type Server } from "../process/server.ts";
 import { findProgram } from "../process/tied-process.ts";
 import { readZipEntry } from "./zip.ts";
 
-/** `folder` holds the data and the log of the server. */
 export type RedisDeps = {
   readonly folder: string;
   readonly port: number;
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
   readonly onUnexpectedEnd: (ending: Ending) => void;
-  /** The program to run instead of the installed or downloaded one. */
   readonly program?: string;
-  /** Further settings, as the command line of the server takes them. */
   readonly settings?: readonly string[];
 };
 
@@ -78,7 +75,7 @@ function listens(port: number): Promise<boolean> {
   });
 }
 
-/** A file of users without passwords, for a server that only this machine reaches. */
+/** Only this machine reaches it. */
 const redisUsers = (): string =>
   [
     `user default on nopass ${REDIS_DEFAULT_RULES}`,
@@ -86,7 +83,6 @@ const redisUsers = (): string =>
     "",
   ].join("\n");
 
-/** Finds or downloads Redis (or Valkey) and creates the server, still down. */
 export async function createRedis(deps: RedisDeps): Promise<Server> {
   const { folder, port, env } = deps;
   const binary = await findBinary(deps);
@@ -129,18 +125,15 @@ export async function createRedis(deps: RedisDeps): Promise<Server> {
   });
 }
 
-/** `folder` holds the configuration and the log of the sentinel. */
 export type SentinelDeps = RedisDeps & {
-  /** Its name for the server at `serverPort`. */
   readonly name: string;
   readonly serverPort: number;
-  /** Absent: it asks for none. */
   readonly password?: string;
-  /** How many sentinels must miss the server before one promotes another; 1 by default. */
+  /** Default: 1. */
   readonly quorum?: number;
 };
 
-/** Creates a sentinel that misses the server after a second. */
+/** A server is down after a second. */
 export async function createSentinel(deps: SentinelDeps): Promise<Server> {
   const { folder, port, env, name } = deps;
   const binary = await findBinary(deps);

@@ -1,16 +1,11 @@
 import { connect, createServer, type Server as Listener, type Socket } from "node:net";
 
-/** Passes connections on to another port of the same host. */
 export type Relay = {
   listen(): Promise<void>;
-  /** Refuses connections and ends those that are open. */
   close(): Promise<void>;
 };
 
-/**
- * Stands between the servers of a local cluster. A server that cancels a query resets its connection, which
- * would crash libchdb on the other side; the relay turns the reset into a normal close.
- */
+/** A cancelled query resets its connection, which crashes libchdb; the relay closes it normally. */
 export function createRelay(deps: {
   readonly host: string;
   readonly port: number;
@@ -41,7 +36,7 @@ export function createRelay(deps: {
     client.on("error", () => undefined);
     client.on("close", () => {
       target.end();
-      // Reads what is still in flight; unread data would turn the close into a reset.
+      // Unread data would turn the close into a reset.
       target.resume();
     });
     target.on("error", () => client.destroy());
@@ -58,7 +53,6 @@ export function createRelay(deps: {
         listener = createServer(pass);
         listener.once("error", reject);
         listener.listen({ host, port }, resolve);
-        // The relay does not keep this process alive.
         listener.unref();
       }),
     close: () =>

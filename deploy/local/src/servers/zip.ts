@@ -6,11 +6,7 @@ const directoryEntry = 0x02014b50;
 const stored = 0;
 const deflated = 8;
 
-/**
- * Reads one file from a zip or jar archive (stored or deflated, no zip64).
- *
- * @throws Error when the archive has no such file or is not a zip.
- */
+/** No zip64. */
 export function readZipEntry(archivePath: string, name: string): Buffer {
   const zip = readFileSync(archivePath);
   let end = zip.length - 22;

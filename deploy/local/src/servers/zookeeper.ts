@@ -7,7 +7,6 @@ import { fetchJars } from "./maven.ts";
 
 const version = "3.9.5";
 
-/** `folder` holds the data and the log of the server. */
 export type ZookeeperDeps = {
   readonly folder: string;
   readonly port: number;
@@ -16,7 +15,7 @@ export type ZookeeperDeps = {
   readonly onUnexpectedEnd: (ending: Ending) => void;
 };
 
-/** Creates a ZooKeeper of one server, still down; ClickHouse speaks to it as to its own Keeper. */
+/** In place of ClickHouse Keeper. */
 export async function createZookeeper(deps: ZookeeperDeps): Promise<Server> {
   const { folder, port, env } = deps;
   const pom = join(packageFolder, "zookeeper", "pom.xml");

@@ -1,15 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** One process in the output of `status`. */
 export type ProcessStatus = { readonly name: string; readonly pid: number | null; readonly address: string };
 
-/** Body of `GET /status`. */
 export type SupervisorStatus = {
   readonly phase: "starting" | "ready" | "stopping";
   readonly processes: readonly ProcessStatus[];
 };
 
-/** The actions that requests to the socket start. */
 export type Controls = {
   readonly status: () => SupervisorStatus;
   readonly restart: (name: string) => Promise<void>;
@@ -17,7 +14,6 @@ export type Controls = {
   readonly log: (line: string) => void;
 };
 
-/** Serves `GET /status`, `POST /restart/NAME` and `POST /stop` on the socket of the supervisor. */
 export async function answer(
   request: IncomingMessage,
   response: ServerResponse,

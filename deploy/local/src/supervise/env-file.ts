@@ -1,7 +1,7 @@
-/** Renders variables for a shell to source and export: one `NAME=value` a line, quoted where needed. */
+/** For a shell. */
 export function renderEnvFile(variables: Readonly<Record<string, string>>): string {
   const lines = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`);
-  // At the end, so that readers of plain NAME=value lines keep working.
+  // Last, for readers of plain NAME=value lines.
   return [...lines, `export ${Object.keys(variables).join(" ")}`, ""].join("\n");
 }
 
@@ -9,11 +9,6 @@ function quote(value: string): string {
   return /^[\w@%+=:,./-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
 }
 
-/**
- * Reads the ports that are set by variables.
- *
- * @throws Error for a value that is not a port.
- */
 export function readPorts<Name extends string>(
   env: NodeJS.ProcessEnv,
   variables: Readonly<Record<Name, string>>,

@@ -1,13 +1,10 @@
 import { join } from "node:path";
 
-/** Files of the detached stack: `.local` of the project. */
 export type LocalFolder = {
   readonly path: string;
-  /** Data of the servers. */
   readonly stack: string;
-  /** The variables for people and tests, in shell syntax. */
   readonly env: string;
-  /** State kept after `down`: ports, secrets and the key. */
+  /** Kept after `down`. */
   readonly state: string;
   readonly supervisorPid: string;
   readonly supervisorLock: string;
@@ -17,10 +14,9 @@ export type LocalFolder = {
   readonly identityPath: (service: string) => string;
 };
 
-/** Socket of the supervisor. The name is relative because the system allows only about 100 characters. */
+/** Relative, because socket paths are limited to about 100 characters. */
 export const socketName = "stack.sock";
 
-/** Names the files of a local folder, given by its absolute path. */
 export function localFolder(path: string): LocalFolder {
   return {
     path,

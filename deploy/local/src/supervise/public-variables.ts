@@ -1,15 +1,12 @@
 import { userInfo } from "node:os";
 import type { Surroundings } from "./services.ts";
 
-/** The address that everything on this machine listens on. */
 export const host = "127.0.0.1";
 
-/** URL of the metrics of a service; `variable` names its port. */
 export function metricsUrl(ports: Readonly<Record<string, number>>, variable: string): string {
   return `http://${host}:${ports[variable]}/metrics`;
 }
 
-/** The variables of `.local/env`, including those of export-ops. */
 export function publicVariables(
   common: Readonly<Record<string, string>>,
   about: Surroundings,

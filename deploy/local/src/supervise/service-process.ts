@@ -9,7 +9,6 @@ import type { LocalFolder } from "./local-folder.ts";
 import { metricsUrl } from "./public-variables.ts";
 import { serviceEnvironment, type ServiceSpec, type Surroundings } from "./services.ts";
 
-/** The supervisor runs the servers, then the services found below `servicesFolder`. */
 export type SupervisorDeps = {
   readonly folder: LocalFolder;
   readonly servicesFolder: string;
@@ -24,7 +23,6 @@ function mainOf(deps: SupervisorDeps, service: string): string {
   return join(deps.servicesFolder, service, "src", "main.ts");
 }
 
-/** Returns a function that runs export-ops as a process and resolves to its standard output. */
 export function createOps(deps: SupervisorDeps): Ops {
   const { folder } = deps;
   return async (env, ...words) => {
@@ -52,7 +50,6 @@ export function createOps(deps: SupervisorDeps): Ops {
   };
 }
 
-/** A service as a process that ends with this one, ready when its `/ready` answers 200. */
 export function createService(
   deps: SupervisorDeps,
   service: ServiceSpec,

@@ -1,4 +1,4 @@
-/** The servers that the services connect to. URLs include credentials. */
+/** With credentials. */
 export type Surroundings = {
   readonly kafkaBrokers: string;
   readonly migratorUrl: string;
@@ -13,22 +13,19 @@ export type Surroundings = {
   readonly suppressionSecret: string;
 };
 
-/** One process of the application. `name`: its folder below services and the name of its log and pid file. */
+/** `name`: its folder below services. */
 export type ServiceSpec = {
   readonly name: string;
   readonly clickhouseUser: "writerUrl" | "readerUrl" | "jobsUrl";
-  /** Also gets the ClickHouse users for look-ups and for the intake of erasure requests. */
   readonly answersRequests?: true;
   readonly usesRedis?: true;
-  /** The variable with the port of health and metrics. */
   readonly metricsPortVariable: string;
-  /** Where Node's inspector listens after SIGUSR1; in .vscode/launch.json too. */
+  /** After SIGUSR1; also in .vscode/launch.json. */
   readonly inspectPort: number;
-  /** The variable with the port of its own interface, when it has one. */
   readonly portVariable?: string;
 };
 
-/** The services in the order of their start. */
+/** In the order of their start. */
 export const services = [
   {
     name: "ingest",
@@ -54,7 +51,6 @@ export const services = [
   },
 ] as const satisfies readonly ServiceSpec[];
 
-/** Variables that several processes must share, without a default here. */
 const SHARED_SETTINGS = [
   "CLUSTER",
   "LANDING",
@@ -64,7 +60,6 @@ const SHARED_SETTINGS = [
   "CURSOR_SECRET_PREVIOUS",
 ] as const;
 
-/** The variables of every process of the application. Topics and settings in `given` take precedence. */
 export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings): Record<string, string> {
   const settings = SHARED_SETTINGS.flatMap((name): [string, string][] => {
     const value = given[name];
@@ -85,7 +80,7 @@ export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings)
   };
 }
 
-/** The environment of one service: that of the caller, overridden by the stack's variables and the given ports. */
+/** The stack's variables win over the caller's. */
 export function serviceEnvironment(
   service: ServiceSpec,
   given: NodeJS.ProcessEnv,
@@ -98,12 +93,12 @@ export function serviceEnvironment(
     return port === undefined ? {} : { [name]: String(port) };
   };
   return {
-    // A killed ingest holds its partitions until its session ends. Short, since here somebody waits for it.
+    // A killed ingest holds its partitions until its session ends.
     KAFKA_SESSION_TIMEOUT_MS: "10000",
     ...given,
     ...commonEnvironment(given, about),
     CLICKHOUSE_URL: about[service.clickhouseUser],
-    // Nothing is read from it; without it a test would see that it is.
+    // A test then notices a read of it.
     REDIS_URL: service.usesRedis === true ? about.redisUrl : undefined,
     ...(service.answersRequests === true && {
       CLICKHOUSE_LOOKUP_URL: about.lookupUrl,
@@ -114,7 +109,6 @@ export function serviceEnvironment(
   };
 }
 
-/** The variables with the ports of the services. */
 export function servicePortVariables(specs: readonly ServiceSpec[]): string[] {
   return specs.flatMap((s) =>
     s.portVariable === undefined ? [s.metricsPortVariable] : [s.metricsPortVariable, s.portVariable],

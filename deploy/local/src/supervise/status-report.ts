@@ -1,13 +1,11 @@
 import type { SupervisorStatus } from "./control-socket.ts";
 
-/** What one supervisor answered; undefined: it did not answer. */
 export type SystemStatus = {
-  /** Its folder, as people read it. */
   readonly folder: string;
   readonly status: SupervisorStatus | undefined;
 };
 
-/** Exit codes of `status`; 2 is that of a command that does not exist. */
+/** 2 means an unknown command. */
 export const exitCodes = { allUp: 0, someDown: 1, nothingUp: 3 } as const;
 
 type Process = SupervisorStatus["processes"][number];
@@ -16,7 +14,6 @@ type IsStopped = (pid: number) => boolean;
 const stateOf = ({ pid }: Process, isStopped: IsStopped): "up" | "down" | "stopped" =>
   pid === null ? "down" : isStopped(pid) ? "stopped" : "up";
 
-/** One line for each process: name, state, pid, address. */
 export function describeProcesses({ processes }: SupervisorStatus, isStopped: IsStopped): string[] {
   return processes.map(
     (process) =>
@@ -26,7 +23,6 @@ export function describeProcesses({ processes }: SupervisorStatus, isStopped: Is
   );
 }
 
-/** The lines and the exit code of `status`; the last line says whether all is well. */
 export function describeSystems(
   systems: readonly SystemStatus[],
   isStopped: IsStopped,

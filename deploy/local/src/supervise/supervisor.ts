@@ -13,7 +13,7 @@ import { prepareSystem } from "../prepare-system.ts";
 import { host, metricsUrl, publicVariables } from "./public-variables.ts";
 import { createOps, createService, type SupervisorDeps } from "./service-process.ts";
 
-/** Scopes of the key in `.local/env`: all, so that every endpoint can be tried. */
+/** So that every endpoint can be tried. */
 const ALL_SCOPES = "export,end_users,compliance,campaigns";
 
 type State = {
@@ -38,11 +38,7 @@ function writePrivate(path: string, text: string): void {
   chmodSync(path, 0o600);
 }
 
-/**
- * Runs servers and services until SIGTERM, SIGINT or a request to its socket. Resolves when all have ended.
- *
- * @throws Error when they cannot be started; all are stopped then.
- */
+/** Resolves when all have ended. */
 export async function supervise(deps: SupervisorDeps): Promise<void> {
   const { folder, log } = deps;
   mkdirSync(folder.path, { recursive: true });
@@ -56,7 +52,7 @@ export async function supervise(deps: SupervisorDeps): Promise<void> {
   const control: { phase: SupervisorStatus["phase"] } = { phase: "starting" };
   const asked = Promise.withResolvers<void>();
   const ask = (): void => {
-    // Before all are ready no process holds state, and each dies with this one.
+    // No process holds state yet.
     if (control.phase === "starting") {
       log("stopped while starting");
       cleanUp();
@@ -156,7 +152,6 @@ async function start(
   state.ports = ports;
   writePrivate(folder.state, JSON.stringify(state));
 
-  // In parallel, so that their start times do not add up.
   await Promise.all(
     deps.services.map(async (service) => {
       const server = createService(deps, service, about, ports);
