@@ -10,7 +10,7 @@ export type ListState = {
   readonly watermark: string | null;
   /** Null: everything. */
   readonly since: string | null;
-  /** Besides the id; null: all. */
+  /** In addition to the id; null: all. */
   readonly fields: readonly string[] | null;
   /** The first changes are incomplete. */
   readonly isPartial?: boolean;
@@ -28,7 +28,7 @@ export type Segment = {
 export type SegmentWriter = {
   bytes(): number;
   write(bytes: Uint8Array, lines: number): Promise<void>;
-  /** Durably. */
+  /** Makes it durable. */
   finish(): Promise<Segment>;
   abort(): Promise<void>;
 };
@@ -36,7 +36,7 @@ export type SegmentWriter = {
 export type Target = {
   state(list: ListName): ListState | undefined;
   begin(list: ListName): Promise<SegmentWriter>;
-  /** Both or neither. */
+  /** Segments and state, both or none. */
   commit(list: ListName, segments: readonly Segment[], state: ListState): Promise<void>;
   /** All later calls use the new copy; the old one stays until `complete`. */
   renew(list: ListName): Promise<void>;

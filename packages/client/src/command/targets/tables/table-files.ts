@@ -48,7 +48,7 @@ const notedOf = async ({ rows }: DuckDbFile, list: ListName): Promise<Noted | un
   return { isCurrent: isCurrent === true, rows: Number(count), bytes: Number(bytes), sha256: String(sha256) };
 };
 
-/** Files are rewritten after each pull, from the DuckDB file beside them. @throws CopyError, UsageError */
+/** Files of changed lists are rewritten from the DuckDB file beside them. @throws CopyError, UsageError */
 export const openTableFiles = async (options: {
   readonly root: string;
   readonly format: TableFormat;
