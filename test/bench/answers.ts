@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { request } from "node:http";
 import type { Readable } from "node:stream";
 
-/** Opens the body of an answer, still encoded. */
 export const open = (url: string, headers: Readonly<Record<string, string>>): Promise<Readable> =>
   new Promise((resolve, reject) => {
     const sent = request(url, { headers }, (response) => {
@@ -13,7 +12,7 @@ export const open = (url: string, headers: Readonly<Record<string, string>>): Pr
     sent.end();
   });
 
-/** Reads to the end. Returns the number of bytes and the last 500, to check how it ended. */
+/** Returns the last 500 bytes, to check how the answer ended. */
 export const drain = async (
   body: Readable,
   onBytes: (bytes: Buffer) => void = () => {},
@@ -28,7 +27,7 @@ export const drain = async (
   return { bytes, end: last.subarray(-500).toString() };
 };
 
-/** Reads to the end and hashes the first `most` bytes. */
+/** Hashes only the first `most` bytes. */
 export const hashed = async (
   body: Readable,
   most = Infinity,

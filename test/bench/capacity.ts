@@ -7,10 +7,8 @@ import { processorMs } from "./processor-time.ts";
 import { runSql } from "./warehouse-http.ts";
 import { mergesIdle } from "./window-data.ts";
 
-/** The cost of one event or one megabyte, for sizing larger installations. */
 type Figure = { readonly name: string; readonly value: number; readonly unit: string };
 
-/** `name=… value=… unit=…` */
 export const figureLine = ({ name, value, unit }: Figure): string =>
   `name=${name} value=${value >= 100 ? value.toFixed(0) : value.toFixed(2)} unit=${unit}`;
 
@@ -19,7 +17,6 @@ const EXPORTS = 2;
 const PAGES = 40;
 const PAGE = 10_000;
 
-/** Measures what an event costs each server and the disk, and what reading a megabyte costs. */
 export const measureCapacity = async (
   system: System,
   events: number,

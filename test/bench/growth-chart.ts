@@ -6,7 +6,6 @@ const MARGIN = 16;
 const HEAD = 70;
 const AXIS = 56;
 const LEGEND_LINE = 20;
-/** Powers of two from 1 ms up, each a line across a panel. */
 const HIGHEST = 9;
 
 const yOf = (ms: number): number => PANEL.height - (Math.log2(Math.max(ms, 1)) / HIGHEST) * PANEL.height;
@@ -41,7 +40,6 @@ const drawPanel = (by: string, sizes: readonly string[], lines: readonly GrowthL
   return [text(AXIS, -12, 14, by, { "font-weight": 600 }), ...grid, ...drawn, ...labels].join("");
 };
 
-/** Draws processor time against size, a panel for each thing that grows; both axes are logarithmic. */
 export const drawGrowth = (lines: readonly GrowthLine[]): string => {
   const reads = [...new Set(lines.map(({ read }) => read))];
   const dimensions = [...new Set(lines.map(({ by }) => by))];
@@ -49,12 +47,12 @@ export const drawGrowth = (lines: readonly GrowthLine[]): string => {
   const legendTop = HEAD + PANEL.height + 52;
   const height = legendTop + Math.ceil(reads.length / 3) * LEGEND_LINE + MARGIN;
   const panels = dimensions.map((by, index) => {
-    // One entry for each read, so that it has the same colour everywhere.
+    // Keeps a read's colour the same in every panel.
     const ofIt = reads.map(
       (read) => lines.find((one) => one.by === by && one.read === read) ?? { read, by, sizes: [], ms: [] },
     );
     const sizes = lines.find((one) => one.by === by)?.sizes ?? [];
-    // Records of three kinds.
+    // Three kinds of records.
     const labels = sizes.map((size) => short(by === "records" ? 3 * size : size));
     const title = by === "parts" ? "parts in a partition" : `${by} in the tables`;
     return `<g transform="translate(${MARGIN + index * (PANEL.width + MARGIN)} ${HEAD})">${drawPanel(title, labels, ofIt)}</g>`;

@@ -1,7 +1,5 @@
-/** SQL for the instant of µs that are SQL. */
 export const instantOf = (micros: string): string => `fromUnixTimestamp64Micro(toInt64(${micros}), 'UTC')`;
 
-/** INSERTs of records that `rows` numbers, with expressions of `n` for client, id, creation and upload. */
 export const insertsOf = (rows: {
   readonly from: string;
   readonly client: string;
@@ -35,7 +33,6 @@ export const insertsOf = (rows: {
 
 const TABLES = ["record_dates", "changes", "conversation_updates", "conversations", "messages", "end_users"];
 
-/** Merges the parts of all tables that `insertsOf` fills. */
 export const mergeAll = async (sql: (statement: string) => Promise<unknown>): Promise<void> => {
   for (const table of TABLES) await sql(`OPTIMIZE TABLE ${table} FINAL`);
 };

@@ -10,7 +10,6 @@ const ROUNDS = 9;
 const SMALL_PAGE = 100;
 const PAGE = 5_000;
 
-/** As jobs does it every few seconds. */
 const noteDates = async ({ sql }: Warehouse): Promise<void> => {
   await sql(`INSERT INTO watermarks (list, version, instant)
     SELECT 'changes with dates noted', toUnixTimestamp64Micro(now64(6)), now64(6)`);
@@ -24,13 +23,11 @@ const drain = async (page: Promise<Streamed<{ readonly rows: number }>>): Promis
 
 type Read = {
   readonly name: string;
-  /** It finds as many records whatever the number of clients. */
+  /** Finds as many records whatever the number of clients. */
   readonly small: boolean;
-  /** @returns records found */
   readonly run: (warehouse: Warehouse, shape: Shape) => Promise<number>;
 };
 
-/** The place in the middle of the time from which pages are read. */
 const middleOf = (shape: Shape): number => createdOf(shape, Math.floor(shape.records / 2));
 
 const pages = (name: string, pageSize: number): Read[] => {
@@ -85,7 +82,7 @@ const READS: readonly Read[] = [
   },
 ];
 
-/** A measured line: ms of processor time at each size, of a start ms of the clock. */
+/** `ms`: processor time; of starts, the clock. */
 export type GrowthLine = {
   readonly read: string;
   readonly by: Dimension["name"];
@@ -93,7 +90,7 @@ export type GrowthLine = {
   readonly ms: readonly number[];
 };
 
-/** Growth as an exponent: 0 is flat, 1 is in proportion. */
+/** 0: flat, 1: proportional. */
 const exponentOf = ({ sizes, ms }: GrowthLine): number => {
   const ratio = (values: readonly number[]): number =>
     (values.at(-1) ?? Number.NaN) / (values[0] ?? Number.NaN);
@@ -126,10 +123,6 @@ const measure = async (
   };
 };
 
-/**
- * What ClickHouse spends on pages and look-ups in tables that grow in records, clients or
- * parts: processor time, rows and granules, and the exponent of each.
- */
 export const measureGrowth = async (records: number, log: (line: string) => void): Promise<GrowthLine[]> => {
   const lines = new Map<string, GrowthLine>();
   for (const { name: by, sizes, shape: shapeOf } of dimensionsOf(records)) {
@@ -159,7 +152,6 @@ export const measureGrowth = async (records: number, log: (line: string) => void
   return [...lines.values()];
 };
 
-/** ms at the largest size beside the smallest. */
 export const growthResult = (line: GrowthLine): Result => {
   const [smallest = Number.NaN, largest = Number.NaN] = [line.ms[0], line.ms.at(-1)];
   const name = `growth_by_${line.by}_of_${line.read.replaceAll(/[ ,]+/g, "_")}`;

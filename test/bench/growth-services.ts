@@ -10,7 +10,6 @@ const SERVICES: readonly ServiceName[] = ["ingest", "export-api", "jobs"];
 const STARTS = 5;
 const EVENTS = 30_000;
 
-/** Milliseconds from the start of a process until it is ready. */
 const startOf = async (system: System, name: ServiceName): Promise<number> => {
   const times: number[] = [];
   for (let round = 0; round < STARTS; round += 1) {
@@ -22,7 +21,6 @@ const startOf = async (system: System, name: ServiceName): Promise<number> => {
   return median(times);
 };
 
-/** The start of each process and what ingest costs, beside tables that grow in records, clients or parts. */
 export const measureServices = async (
   records: number,
   log: (line: string) => void,
@@ -41,11 +39,11 @@ export const measureServices = async (
           log(`${by} ${size}, ${read}: ${ms.toFixed(1)} ms`);
         };
         for (const name of SERVICES) note(`start of ${name}`, await startOf(system, name));
-        // A partition of 500 parts stays as it is: merging them is not what events cost.
+        // Merging 500 parts would be counted as the cost of events.
         if (by !== "parts") await runSql(operator, "SYSTEM START MERGES");
         const { total } = await fillBus(system, plainConversations(EVENTS), log);
         const { processor } = await measureIngest(system, { total, server: await idleServer(system) }, {});
-        // As many ms for 1,000 events as µs for one.
+        // ms for 1,000 events are µs for one.
         note("1,000 conversations by ingest", processor);
       } finally {
         await system.stop();

@@ -2,27 +2,24 @@ import { MICROS_IN_DAY, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { DAY_0 } from "../warehouse/records.ts";
 import { insertsOf, mergeAll } from "./growth-data.ts";
 
-/** Partitions are months: one month, so that the number of parts is that of a partition. */
+/** Partitions are months; one month keeps all parts in one partition. */
 const MONTH_DAYS = 28;
 const YEAR_DAYS = 360;
 
-/** What tables hold: `records` of each kind, created over the days before `DAY_0`. */
 export type Shape = {
   readonly records: number;
   readonly clients: number;
   readonly days: number;
-  /** Parts that stay in the tables, each with the records of a time; null: as ClickHouse merges them. */
+  /** Null: as ClickHouse merges them. */
   readonly parts: number | null;
 };
 
-/** One thing that grows, and the tables in which it does. */
 export type Dimension = {
   readonly name: "records" | "clients" | "parts";
   readonly sizes: readonly number[];
   readonly shape: (size: number) => Shape;
 };
 
-/** Tables that grow up to `records` of each kind, in number of clients, and of parts. */
 export const dimensionsOf = (records: number): readonly Dimension[] => {
   const few = Math.ceil(records / 16);
   return [
@@ -44,11 +41,11 @@ export const dimensionsOf = (records: number): readonly Dimension[] => {
   ];
 };
 
-/** When the record of number `n` was created, in µs. */
+/** In µs. */
 export const createdOf = ({ records, days }: Shape, n: number): number =>
   DAY_0 - days * MICROS_IN_DAY + n * Math.floor((days * MICROS_IN_DAY) / records);
 
-/** Fills empty tables. Merges are stopped afterwards, so that the parts stay. */
+/** Merges are stopped, so that the parts stay. */
 export const fillShape = async (
   sql: (statement: string) => Promise<unknown>,
   shape: Shape,
@@ -57,7 +54,7 @@ export const fillShape = async (
   const slices = parts ?? 1;
   await sql(slices > 1 ? "SYSTEM STOP MERGES" : "SYSTEM START MERGES");
   const span = days * MICROS_IN_DAY;
-  // No product of `n` and the span, which does not fit into 64 bits.
+  // `n` times the span exceeds 64 bits.
   const created = `${DAY_0 - span} + n * ${Math.floor(span / records)}`;
   for (let slice = 0; slice < slices; slice += 1) {
     const from = Math.floor((slice * records) / slices);

@@ -17,14 +17,12 @@ import { createMeter } from "./server-cost.ts";
 
 const HOUR_SECONDS = 3_600;
 const DAYS = 360;
-/** What the jobs have to do, whatever the tables hold: records that are exported now, and those of a client. */
+/** The jobs' work, independent of the size of tables. */
 const RECENT = 10_000;
 const EXPIRING = 12_000;
 const ASKED = 5_000;
-/** Now, for the jobs: at the end of the day behind all stored records. */
 const NOW = DAY_0 + 23 * HOUR_SECONDS * MICROS_IN_SECOND;
 
-/** Stores a year of `records` of each kind, then what is exported in the last two hours. */
 const fill = async ({ sql }: Warehouse, records: number): Promise<void> => {
   await sql("SYSTEM START MERGES");
   const spread = (count: number): string =>
@@ -46,9 +44,8 @@ const fill = async ({ sql }: Warehouse, records: number): Promise<void> => {
     "ALTER TABLE record_dates UPDATE added_at = added_at - INTERVAL 1 HOUR WHERE 1 SETTINGS mutations_sync = 2",
   );
   await mergeAll(sql);
-  // Later exports of records of the whole year, in batches as ingest writes them.
   const batches = 8;
-  // Odd, so that each batch has records of all clients, however many records there are.
+  // Odd: each batch has records of all clients.
   const step = Math.max(1, 2 * Math.floor((records / RECENT - 1) / 2) + 1);
   for (let batch = 0; batch < batches; batch += 1) {
     const uploaded = NOW - Math.round(((batches - batch) * 2 * HOUR_SECONDS * MICROS_IN_SECOND) / batches);
@@ -123,10 +120,7 @@ const WORKS: readonly Work[] = [
   },
 ];
 
-/**
- * The same work on tables of a sixteenth, a quarter and all of `records`: rows read, processor time and the
- * largest memory of one statement. Merges and mutations count as well.
- */
+/** Merges and mutations count as well. */
 export const benchGrowth = async (records: number, log: (line: string) => void): Promise<Result[]> => {
   const reads = new Map<string, number[]>();
   for (const share of [16, 4, 1]) {

@@ -13,14 +13,13 @@ import { mergesIdle } from "./window-data.ts";
 const ROUNDS = Math.min(7, MOST_PAIRS);
 const DEADLINE_MS = 600_000;
 const POLL_MS = 50;
-/** Shares of the topic between which a running consumer is measured: warm, and never short of messages. */
+/** Between these shares of the topic a consumer is warm and never short of messages. */
 const WARM = 0.25;
 const FULL = 0.85;
 const PEER = "conversation_export_peer";
 const ATTRIBUTES = ["specversion", "id", "source", "type", "time", "subject", "clientid"] as const;
-/** A busy machine does not break the group, and nothing is looked at more often than by default. */
+/** Keeps the group together on a busy machine. */
 const PATIENT = { LOG_LEVEL: "warn", KAFKA_SESSION_TIMEOUT_MS: "120000", LAG_INTERVAL_MS: "5000" };
-/** All tables that events are written to. */
 export const STORED = [
   "conversations",
   "messages",
@@ -31,7 +30,6 @@ export const STORED = [
   "landing",
 ] as const;
 
-/** A sample without end users in which nothing is late, sent twice or odd. */
 export const PLAIN_SAMPLE = {
   seed: "bench",
   endUsers: 0,
@@ -43,11 +41,10 @@ export const PLAIN_SAMPLE = {
   nonstandardShare: 0,
 } as const;
 
-/** Conversations of 2.3 kB, each exported once. */
 export const plainConversations = (conversations: number): Iterable<BusEvent> =>
   createSample({ ...PLAIN_SAMPLE, conversations, messagesPerConversation: 0, exportsPerConversation: 1 });
 
-/** The same event in structured mode, the only one that the peer can read. */
+/** The peer reads only structured mode. */
 const toStructured = (event: BusEvent): BusEvent => {
   if (event.headers["ce_specversion"] === undefined || event.value === null) return event;
   const attributes: Record<string, string> = {};
@@ -63,7 +60,6 @@ const structured = function* (events: Iterable<BusEvent>): Iterable<BusEvent> {
   for (const event of events) if (event.kind === "conversation") yield toStructured(event);
 };
 
-/** Fills empty topics. @returns the number of events, and their mean size */
 export const fillBus = async (
   system: System,
   sample: Iterable<BusEvent>,
@@ -77,10 +73,9 @@ export const fillBus = async (
   return { total, eventBytes: bytes / total };
 };
 
-/** How far a group had come at an instant, and what had been spent by then, in ms. */
 type Sample = { readonly wall: number; readonly done: number; readonly processor: number };
 
-/** Follows the commits of a group, which come after the rows, until it has read the topics. */
+/** Offsets are committed after the rows are stored. */
 const follow = async (
   system: System,
   group: string,
@@ -101,7 +96,6 @@ const follow = async (
   return samples;
 };
 
-/** ms of the clock and of processor time for an event, in the middle of the topics. */
 const steady = (samples: readonly Sample[], total: number): Cost => {
   const from = samples.find(({ done }) => done >= WARM * total);
   const to = samples.find(({ done }) => done >= FULL * total);
@@ -110,22 +104,18 @@ const steady = (samples: readonly Sample[], total: number): Cost => {
   return { wall: (to.wall - from.wall) / events, processor: (to.processor - from.processor) / events };
 };
 
-/** ClickHouse, which must be idle. */
 export const idleServer = ({ stack }: System): Promise<Processes> => watchIdle([stack.clickhouse.pid ?? -1]);
 
-/** Empties the tables. */
 export const truncate = async (url: string): Promise<void> => {
   for (const table of STORED) await runSql(url, `TRUNCATE TABLE ${table} SYNC`);
   await mergesIdle(url);
 };
 
-/** µs for an event; those of ClickHouse count the merges that follow. */
+/** In µs; ClickHouse's share includes the merges that follow. */
 type IngestCost = Cost & { readonly node: number; readonly clickhouse: number };
 
-/** What is read: how many events, into which server. */
 type Consumption = { readonly total: number; readonly server: Processes };
 
-/** Measures a reader of the topics, from `start` until everything is in the tables and merged. */
 const measure = async (
   system: System,
   deps: Consumption & { readonly url: string; readonly group: string },
@@ -147,7 +137,7 @@ const measure = async (
 
 let groups = 0;
 
-/** The cost of ingest from its second batches on: neither the start of the process nor cold code count. */
+/** Neither the start nor cold code counts. */
 export const measureIngest = (
   system: System,
   consumption: Consumption,
@@ -175,7 +165,6 @@ const measureEngine = (system: System, url: string, consumption: Consumption): P
   });
 };
 
-/** Reads one topic without landing, by ClickHouse's Kafka engine, and with landing, in turn. */
 export const benchIngest = async (
   system: System,
   events: number,

@@ -1,8 +1,4 @@
-/**
- * The peer: ClickHouse's own Kafka table engine with one consumer. Each message is parsed once into a Null
- * table, from which materialised views fill the same tables, versions included. It neither validates nor
- * normalises dates and records.
- */
+/** The peer neither validates nor normalises. */
 export const kafkaEngine = (
   brokers: string,
   topic: string,
@@ -61,7 +57,7 @@ const createStatements = (brokers: string, topic: string, group: string): readon
       d.agent_handle_time AS agent_handle_time, d.bot_handle_time AS bot_handle_time,
       JSONExtract(data, 'csat', 'score', 'Nullable(Float64)') AS csat_score, data AS head, '' AS tail
     FROM peer_parsed`,
-  // Created last, because it starts the consumption.
+  // Last, because it starts the consumption.
   `CREATE MATERIALIZED VIEW peer_consumer TO peer_parsed AS
     SELECT JSONExtractString(raw, 'clientid') AS client_id,
       parseDateTime64BestEffortOrZero(JSONExtractString(raw, 'time'), 6, 'UTC') AS exported_at,

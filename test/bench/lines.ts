@@ -9,7 +9,6 @@ import { at, openPath, pathOf, type Reading } from "./reading.ts";
 import { resultOf, type Result } from "./report.ts";
 import { LATE, WINDOW_END } from "./window-data.ts";
 
-/** Shares of the week that are read, from its end back. */
 const LINES_SHARE = 0.125;
 const PARQUET_SHARE = 0.05;
 
@@ -27,7 +26,6 @@ const openRange = (
     headers,
   );
 
-/** Records in lines, and what is checked of both sides before they are measured. */
 const sameLines = async (made: Readable, sent: Readable): Promise<{ bytes: number; records: number }> => {
   const { bytes, digest } = await hashed(made);
   const { digest: ours, end } = await hashed(sent, bytes);
@@ -39,7 +37,6 @@ const sameLines = async (made: Readable, sent: Readable): Promise<{ bytes: numbe
 
 const CODINGS = { plain: "identity", gzip: "gzip", zstd: "zstd" } as const;
 
-/** A range as lines, beside one query of ClickHouse for the same bytes in the same coding. */
 export const benchLines = async (reading: Reading): Promise<Result[]> => {
   const url = reading.system.stack.clickhouse.url("reader");
   const range = rangeOf(LINES_SHARE);
@@ -70,7 +67,6 @@ export const benchLines = async (reading: Reading): Promise<Result[]> => {
   return results;
 };
 
-/** A range as Parquet, beside one query that makes the same columns. */
 export const benchParquet = async (reading: Reading): Promise<Result[]> => {
   const range = rangeOf(PARQUET_SHARE);
   const columns = typedColumns(columnsOf(RECORD_KINDS.conversation.public), PLAIN_RECORDS, false);

@@ -16,7 +16,7 @@ import { type Reading, startReading } from "./reading.ts";
 import { reportLine, type Result } from "./report.ts";
 import { benchViews } from "./views.ts";
 
-/** What reads one filled system, in this order. */
+/** In this order. */
 const READING: Readonly<Record<string, (reading: Reading) => Promise<Result[]>>> = {
   created: benchCreated,
   updated: benchUpdated,
@@ -30,7 +30,6 @@ const READING: Readonly<Record<string, (reading: Reading) => Promise<Result[]>>>
   merge: benchMerge,
 };
 
-/** What runs only by its name. */
 const APART = ["merge", "growth", "capacity"];
 const GROWTH_PICTURE = fileURLToPath(new URL("../../docs/pictures/growth.svg", import.meta.url));
 const NAMES = ["ingest", ...Object.keys(READING), "growth", "capacity"];
@@ -76,7 +75,7 @@ if (reading.length > 0)
     for (const [name, bench] of reading) await run(name, () => bench(filled));
   });
 
-/** A million records of each kind at most, at three sizes. UPDATE=1 draws the picture anew. */
+/** UPDATE=1 redraws the picture. */
 const growth = async (): Promise<Result[]> => {
   const jobs = await benchGrowth(conversations, log);
   const lines = await measureGrowth(conversations, log);

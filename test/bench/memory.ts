@@ -7,7 +7,6 @@ import { LATE } from "./window-data.ts";
 const PAGES_AT_ONCE = 8;
 const TIMES = 3;
 
-/** Peak resident memory of an export-api that serves eight pages of 10,000 at once, beside itself before. */
 export const benchMemory = async ({ system, keys }: Reading): Promise<Result[]> => {
   const { process: api, apiUrl } = await system.anotherApi({
     LOG_LEVEL: "warn",

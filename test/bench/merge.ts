@@ -6,10 +6,7 @@ import { LATE } from "./window-data.ts";
 const TABLES = ["conversations", "conversation_updates", "handoffs"];
 const PLACES = [0.1, 0.5, 0.9];
 
-/**
- * The 99th percentile of pages of 10,000 by creation that one reader asks for while the tables are merged,
- * beside their median, by the clock. Merges all parts, so it comes last.
- */
+/** Merges all parts, so it must come last. */
 export const benchMerge = async (reading: Reading): Promise<Result[]> => {
   const url = reading.system.stack.clickhouse.url("migrator");
   let isOver = false;

@@ -7,12 +7,11 @@ import { resultOf, type Result } from "./report.ts";
 import { openSql, runSql } from "./warehouse-http.ts";
 import { LATE, PROMPT, WINDOW_END } from "./window-data.ts";
 
-/** Positions in the week at which pages begin; calls go round. */
 const PLACES = [0.08, 0.2, 0.33, 0.45, 0.58, 0.7, 0.83, 0.95];
 const placeOf = (call: number): number => PLACES[call % PLACES.length] ?? 0;
 const LARGE = 10_000;
 const SMALL = 100;
-/** Calls between two readings of the processor time, each about half a second. */
+/** About half a second between readings of the processor time. */
 const callsOf = (size: number): number => (size === LARGE ? 1 : 4) * PLACES.length;
 const EMPTY_CALLS = 200;
 
@@ -36,7 +35,6 @@ const changes = (reading: Reading, client: string, size: number): Page => {
     );
 };
 
-/** The plain statement for the same records, in exactly their bounds. */
 const plain = async (reading: Reading, client: string, size: number): Promise<Page> => {
   const url = reading.system.stack.clickhouse.url("reader");
   const boundOf = async (since: number): Promise<Range> => {
@@ -52,7 +50,7 @@ const plain = async (reading: Reading, client: string, size: number): Promise<Pa
   return async (call) => drain(await openPlain(url, ranges[call % PLACES.length] as Range));
 };
 
-/** Envelope of a page: what its body has in addition to the records. */
+/** Bytes in addition to the records. */
 const ENVELOPE = 1_000;
 const checkSame = async (ours: Page, peer: Page): Promise<void> => {
   for (const call of PLACES.keys()) {
@@ -77,7 +75,6 @@ export const benchCreated = async (reading: Reading): Promise<Result[]> => {
   return results;
 };
 
-/** Pages of another kind beside pages by creation of the same client. */
 const besideCreated = async (
   reading: Reading,
   works: readonly (readonly [name: string, page: typeof updated, client: string, size: number])[],
@@ -107,7 +104,6 @@ export const benchChanges = (reading: Reading): Promise<Result[]> =>
     [`changes_page_${LARGE}_late`, changes, LATE, LARGE],
   ]);
 
-/** A window in which there is nothing yet, beside the smallest question to ClickHouse. */
 export const benchEmpty = async (reading: Reading): Promise<Result[]> => {
   const path = pagePath("created", WINDOW_END, SMALL);
   const url = reading.system.stack.clickhouse.url("reader");

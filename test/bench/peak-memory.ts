@@ -5,7 +5,6 @@ const EVERY_MS = 50;
 const PEAK = `SELECT max(m) FROM (SELECT toInt64(peak_memory_usage) AS m FROM system.processes WHERE query NOT LIKE '%peak_memory_usage%'
   UNION ALL SELECT toInt64(memory_usage) FROM system.merges)`;
 
-/** Looks at the largest memory of one statement, merge or mutation of ClickHouse until it is stopped. */
 export const createPeakMemory = (url: string): { stop(): Promise<number> } => {
   let peak = 0;
   let stopped = false;

@@ -3,10 +3,7 @@ import { openSql, type SqlOptions } from "./warehouse-http.ts";
 
 const instant = (name: string): string => `fromUnixTimestamp64Micro({${name}:Int64}, 'UTC')`;
 
-/**
- * The peer of everything that is read by creation: the records of a range with their handoffs, in order. It
- * looks neither for other dates of a record nor for erased ones.
- */
+/** The peer ignores moved and erased records. */
 export const PLAIN_RECORDS = `SELECT concat(r.head, if(empty(h.entries), '[]', h.entries), r.tail) AS record
   FROM (SELECT date_created, conversation_id, head, tail FROM conversations FINAL
     WHERE client_id = {client:String} AND date_created >= ${instant("since")} AND date_created < ${instant("to")}) AS r
@@ -20,17 +17,16 @@ export const PLAIN_RECORDS = `SELECT concat(r.head, if(empty(h.entries), '[]', h
     ON h.conversation_date_created = r.date_created AND h.conversation_id = r.conversation_id
   ORDER BY r.date_created, r.conversation_id`;
 
-/** A range of dates of a client, in µs; `to` is exclusive. */
+/** In µs; `to` is exclusive. */
 export type Range = { readonly client: string; readonly since: number; readonly to: number };
 
-/** Streams in the order of the table; by default ClickHouse sorts all records and exceeds its memory. */
+/** By default ClickHouse sorts all records and exceeds its memory. */
 export const IN_ORDER = {
   do_not_merge_across_partitions_select_final: 1,
   join_algorithm: "hash",
   max_bytes_ratio_before_external_join: 0,
 };
 
-/** Opens the answer to a query about a range; by default its records, one a line. */
 export const openPlain = (
   url: string,
   { client, since, to }: Range,

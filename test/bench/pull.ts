@@ -11,10 +11,9 @@ import { resultOf, type Result } from "./report.ts";
 import { PROMPT } from "./window-data.ts";
 
 const PACK = fileURLToPath(new URL("../../deploy/release/pack-client.ts", import.meta.url));
-/** Where that builds what is published. */
 const COMMAND = fileURLToPath(new URL("../../.cache/client/dist/command/main.js", import.meta.url));
 
-/** Runs a program to its end. @returns its peak memory in MB */
+/** Returns peak MB. */
 const execute = async (
   program: string,
   args: readonly string[],
@@ -38,7 +37,6 @@ const execute = async (
   return peak;
 };
 
-/** First copies by the client's command, beside `curl` that writes the same lines into a file. */
 export const benchPull = async (reading: Reading): Promise<Result[]> => {
   const { system, both } = reading;
   const key = reading.keys[PROMPT] ?? "";

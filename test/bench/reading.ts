@@ -8,27 +8,23 @@ import { type Processes, watchIdle } from "./processor-time.ts";
 import { runSql } from "./warehouse-http.ts";
 import { fillMeasured, LATE, mergesIdle, PROMPT, WINDOW_MICROS, WINDOW_START } from "./window-data.ts";
 
-/** A filled system that is read: all services run, jobs without its schedules. */
 export type Reading = {
   readonly system: System;
   readonly conversations: number;
-  /** ClickHouse, and with export-api. */
+  /** `both`: with export-api. */
   readonly server: Processes;
   readonly both: Processes;
-  /** Keys by the name of the client. */
   readonly keys: Readonly<Record<string, string>>;
 };
 
-/** The instant at a share of the measured week, in µs. */
+/** In µs. */
 export const at = (place: number): number => WINDOW_START + Math.floor(WINDOW_MICROS * place);
 
-/** A path with its query, for `get`. */
 export const pathOf = (list: string, query: Readonly<Record<string, string | number>>): string =>
   `/v2/export/${list}?${Object.entries(query)
     .map(([name, value]) => `${name}=${value}`)
     .join("&")}`;
 
-/** A page of a list from an instant on, by creation or update. */
 export const pagePath = (by: "created" | "updated", since: number, pageSize: number): string =>
   pathOf("conversations", {
     [`${by}_since`]: formatTimestampZ(since),
@@ -36,7 +32,6 @@ export const pagePath = (by: "created" | "updated", since: number, pageSize: num
     page_size: pageSize,
   });
 
-/** Opens an answer of the export API. */
 export const openPath = (
   { system, keys }: Pick<Reading, "system" | "keys">,
   client: string,
@@ -45,11 +40,10 @@ export const openPath = (
 ): ReturnType<typeof open> =>
   open(`${system.apiUrl}${path}`, { authorization: `Bearer ${keys[client]}`, ...headers });
 
-/** Reads an answer of the export API to its end. */
 export const get = async (reading: Pick<Reading, "system" | "keys">, client: string, path: string) =>
   drain(await openPath(reading, client, path));
 
-/** export-api as it is by default, but that no reader is refused on a busy machine. */
+/** A busy machine must not reject readers. */
 const API = { LOG_LEVEL: "warn", MAX_EVENT_LOOP_DELAY_MS: "0" };
 
 export const startReading = async (

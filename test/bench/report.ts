@@ -1,22 +1,20 @@
 import type { Cost, Pair } from "./pairs.ts";
 
-/** One line of the report. */
 export type Result = {
   readonly name: string;
   readonly unit: string;
   readonly ours: number;
   readonly peer: number;
   readonly ratio: number;
-  /** The quartiles of the ratios. */
+  /** Of the ratios. */
   readonly spread?: readonly [number, number];
   readonly pairs?: number;
   /** Medians by the clock. */
   readonly wall?: { readonly ours: number; readonly peer: number; readonly ratio: number };
-  /** Further figures by their names. */
   readonly more?: Readonly<Record<string, number>>;
 };
 
-/** The value below which a share of the values lies, between two of them in proportion. */
+/** Interpolates. */
 const quantile = (values: readonly number[], share: number): number => {
   const sorted = values.toSorted((a, b) => a - b);
   const place = (sorted.length - 1) * share;
@@ -32,7 +30,6 @@ const sidesOf = (pairs: readonly Pair[], by: keyof Cost) => ({
   ratios: pairs.map(({ ours, peer }) => ours[by] / peer[by]),
 });
 
-/** The medians of pairs, and of the ratios within each pair. */
 export const resultOf = (
   name: string,
   unit: string,
@@ -53,7 +50,6 @@ export const resultOf = (
   };
 };
 
-/** A result of two figures without pairs. */
 export const plainResult = (
   name: string,
   unit: string,
@@ -65,7 +61,6 @@ export const plainResult = (
 const short = (value: number): string =>
   value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 
-/** `created_page_100 ours=… peer=… unit=ms ratio=… spread=…to… pairs=… wall_ours=… wall_peer=… wall_ratio=…` */
 export const reportLine = ({
   name,
   unit,

@@ -1,7 +1,6 @@
 import { median } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
 
-/** What ClickHouse spent and read. */
 export type Cost = {
   readonly ms: number;
   readonly rows: number;
@@ -29,10 +28,7 @@ const minus = (one: Cost, other: Cost): Cost => ({
 
 const CALIBRATION = 15;
 
-/**
- * Measures the processor time of ClickHouse for one work after the other; nothing else may use the server,
- * merges included. The cost of reading the counters is taken off.
- */
+/** Nothing else may use the server, merges included. */
 export const createMeter = async (url: string): Promise<(work: () => Promise<unknown>) => Promise<Cost>> => {
   const between = async (work: () => Promise<unknown>): Promise<Cost> => {
     const before = await counters(url);

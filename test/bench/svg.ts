@@ -5,13 +5,11 @@ export const LINE = "#e4e7eb";
 
 const PALETTE = ["#3274d9", "#37872d", "#e0752d", "#8f3bb8", "#e0b400", "#c4162a", "#1a9ba8", "#7c4a2d"];
 
-/** The colour of the series number `index`. */
 export const seriesColor = (index: number): string => PALETTE[index % PALETTE.length] ?? INK;
 
 const escape = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
-/** An element with text inside; `more` are further attributes. */
 export const text = (
   x: number,
   y: number,

@@ -5,7 +5,6 @@ import { resultOf, type Result } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
 import { LATE } from "./window-data.ts";
 
-/** What follows FROM. */
 type Sources = { readonly conversations: string; readonly handoffs: string };
 
 const TABLES: Sources = {
@@ -18,7 +17,6 @@ const OF_VIEWS: Sources = {
   handoffs: `${VIEWS}.handoffs WHERE true`,
 };
 
-/** Questions of people who manage support; the columns have the same names in tables and views. */
 const questions = ({ conversations, handoffs }: Sources): readonly string[] => [
   `SELECT toDate(date_created) AS day, platform, count() FROM ${conversations} GROUP BY day, platform`,
   `SELECT language, countIf(is_engaged AND NOT is_escalated) / countIf(is_engaged)
@@ -30,10 +28,7 @@ const questions = ({ conversations, handoffs }: Sources): readonly string[] => [
   `SELECT median(dateDiff('second', conversation_date_created, date_created)) FROM ${handoffs}`,
 ];
 
-/**
- * Six common questions on the views for analysts, beside the same on the tables with FINAL, which count a
- * record that has moved twice.
- */
+/** The tables count a moved record twice. */
 export const benchViews = async ({ system, server }: Reading): Promise<Result[]> => {
   const { clickhouse } = system.stack;
   const ask = (user: "analyst" | "reader", from: Sources) =>

@@ -18,10 +18,9 @@ export type SqlOptions = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** Sends a query to ClickHouse over plain HTTP, without a client library, and opens the answer. */
 export const openSql = (url: string, sql: string, options: SqlOptions = {}): Promise<IncomingMessage> => {
   const { host, port, database, auth } = target(url);
-  // Benches and tests insert rows of the past as they like.
+  // Permits rows of the past.
   const search = new URLSearchParams({ database, log_comment: "stamped" });
   for (const [name, value] of Object.entries(options.settings ?? {})) search.set(name, String(value));
   for (const [name, value] of Object.entries(options.parameters ?? {}))
@@ -43,7 +42,7 @@ export const openSql = (url: string, sql: string, options: SqlOptions = {}): Pro
   });
 };
 
-/** Runs a query; with `keep: false` its bytes are only counted. */
+/** `keep: false`: bytes are only counted. */
 export const runSql = async (
   url: string,
   sql: string,

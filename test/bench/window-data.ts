@@ -5,7 +5,6 @@ export const WINDOW_START = 1_780_272_000_000_000;
 export const WINDOW_MICROS = 7 * 86_400_000_000;
 export const WINDOW_END = WINDOW_START + WINDOW_MICROS;
 
-/** The tables that are filled. */
 const TABLES = ["record_dates", "changes", "handoffs", "conversation_updates", "conversations"] as const;
 
 const WORDS =
@@ -14,18 +13,14 @@ const WORDS =
 const REASONS =
   "['tool_failed', 'end_user_requested', 'out_of_scope', 'issue_unresolved', 'handoff_configured', 'other']";
 
-/** A week of one client: conversations of about 1.3 kB, one in four with a handoff, each exported `exports` times. */
 type Window = {
   readonly client: string;
   readonly conversations: number;
   readonly exports: number;
-  /** One conversation in fifty is updated up to three days later, the others within half an hour. */
   readonly isLate: boolean;
-  /** Rows of an INSERT. */
   readonly blockRows: number;
 };
 
-/** Exports of a window with number `round`, in a table that the INSERTs read. */
 const stage = ({ client, conversations, exports, isLate }: Window, round: number): string => {
   const step = Math.round(WINDOW_MICROS / conversations);
   const soon = "cityHash64(n, 4) % 1800000000";
@@ -67,7 +62,6 @@ const SHARED = "client_id, date_created, conversation_id, version, uploaded_at, 
 const ASKED =
   "chatter_id, language, platform, automated_resolution_classification, generated_topic_label, is_engaged, is_escalated, is_test_user, csat_score";
 
-/** One INSERT a table, as ingest orders them. */
 const inserts = (client: string): readonly string[] => [
   `INSERT INTO record_dates (client_id, record, date_created)
     SELECT client_id, concat('${client.length}/${client}/c/', conversation_id), date_created FROM bench_stage ORDER BY n`,
@@ -94,7 +88,6 @@ const fillRound = async (url: string, window: Window, round: number): Promise<vo
   await runSql(url, "DROP TABLE bench_stage");
 };
 
-/** Fills the tables with a week of a client, in blocks as ingest writes them. Merges are not disturbed. */
 export const fillWindow = async (
   url: string,
   window: Pick<Window, "conversations" | "exports" | "blockRows"> & { readonly client?: string },
@@ -103,16 +96,11 @@ export const fillWindow = async (
   for (let round = 0; round < window.exports; round += 1) await fillRound(url, whole, round);
 };
 
-/** Clients of the measured window. */
 export const LATE = "bench";
 export const PROMPT = "prompt";
 const PARTS = 5;
 
-/**
- * Fills the tables with two exports of `conversations` of the client `LATE` and one export of a quarter as
- * many of `PROMPT`, of which nothing is late. Merges are stopped such that every run has the same parts:
- * one with the first exports, and five with the second.
- */
+/** Merges are stopped so that every run has the same parts. */
 export const fillMeasured = async (url: string, conversations: number): Promise<void> => {
   const quarter = Math.ceil(conversations / 4);
   const late = { client: LATE, conversations, exports: 2, isLate: true, blockRows: 100_000 };
@@ -126,7 +114,6 @@ export const fillMeasured = async (url: string, conversations: number): Promise<
   await fillRound(url, { ...late, blockRows: Math.ceil(conversations / PARTS) }, 1);
 };
 
-/** Waits until no merge runs. */
 export const mergesIdle = async (url: string): Promise<void> => {
   for (let quiet = 0; quiet < 5; ) {
     const { text } = await runSql(url, "SELECT count() FROM system.merges");

@@ -8,31 +8,24 @@ type Turn = {
   readonly endOfStream: boolean;
 };
 
-/** What a reader knows when it has come to the end of the stream. */
 export type End = {
-  /** X-Export-Watermark of the answer, ms; 0 while there is none. */
+  /** Milliseconds; 0: none. */
   readonly watermark: number;
-  /** The instant before which everything is stable, µs, from within the cursor. */
+  /** In µs, from within the cursor. */
   readonly stableUpTo: number;
 };
 
-/** A reader of one list of changes: it applies what comes by id and keeps nothing but its last cursor. */
 export type ChangeFollower = {
   readonly list: ChangeList;
-  /** Texts of the records that it holds, by id. */
   readonly held: ReadonlyMap<string, string>;
-  /** Number of entries that were given out. */
   entries(): number;
-  /**
-   * Reads pages of `sizes` to the end of the stream, `lines`: all changes as one stream of lines.
-   * `isKept` false: the reader crashes before it has kept the cursor that came with these records.
-   */
+  /** False: the reader crashes before it stores the cursor. */
   toTheEnd(size: () => number | "lines", isKept?: () => boolean): Promise<End>;
 };
 
 const CURSOR_MAC_BYTES = 32;
 
-/** µs; the content of a cursor begins with its place in the stream. */
+/** In µs; a cursor's content begins with its place. */
 const stableOf = (cursor: string): number =>
   Number(Buffer.from(cursor, "base64url").subarray(CURSOR_MAC_BYTES).toString().split(":")[1]);
 

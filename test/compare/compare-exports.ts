@@ -6,7 +6,6 @@ const SINCE = "1970-01-01T00:00:00Z";
 const TO = "2105-12-31T00:00:00Z";
 const ALL = 1n << 62n;
 
-/** The lists of the export API, each with a window that holds everything. */
 const LISTS = [
   { name: "conversations by creation", path: `conversations?created_since=${SINCE}&created_to=${TO}` },
   { name: "conversations by update", path: `conversations?updated_since=${SINCE}&updated_to=${TO}` },
@@ -30,10 +29,7 @@ export type ComparedList = Compared & { readonly client: string; readonly list: 
 
 type Progress = { readonly records: number; readonly bytes: number };
 
-/**
- * Reads all lists page by page, of several clients at once, and compares each with the reference: order and
- * text, without record_last_updated.
- */
+/** Order and text, without record_last_updated. */
 export const compareLists = async (
   apiUrl: string,
   folded: Folded,
@@ -56,7 +52,6 @@ export const compareLists = async (
   return (await Promise.all([...keys].map(compareClient))).flat();
 };
 
-/** Like `compareLists`, but returns only the lists that differ: an empty array means equal. */
 export const compareExports = async (
   apiUrl: string,
   folded: Folded,

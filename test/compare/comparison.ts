@@ -1,24 +1,20 @@
 import { checksum, type ExportedRecord, normaliseExported } from "../reference/index.ts";
 
-/** Result of comparing one list; equal when `problems` is 0. */
 export type Compared = {
   readonly expected: { readonly records: number; readonly checksum: string };
   readonly read: { readonly records: number; readonly checksum: string };
-  /** Records that are missing, unexpected, repeated, different or out of order. */
+  /** Missing, unexpected, repeated, different or out of order. */
   readonly problems: number;
-  /** Descriptions of the first problems. */
   readonly examples: readonly string[];
 };
 
 export type Comparison = {
-  /** Takes the texts of the next records, as they left the export API. */
   take(recordTexts: readonly string[]): void;
   finish(): Compared;
 };
 
 const MAX_EXAMPLES = 5;
 
-/** Both texts from shortly before their first difference. */
 const partingOf = (expected: string, read: string): string => {
   let at = 0;
   while (at < expected.length && expected[at] === read[at]) at += 1;
@@ -26,10 +22,7 @@ const partingOf = (expected: string, read: string): string => {
   return `expected …${expected.slice(from, at + 80)}… read …${read.slice(from, at + 80)}…`;
 };
 
-/**
- * Compares an ordered list with what is read page by page, without keeping what was read. Ids must be unique
- * within `expected`. record_last_updated does not count.
- */
+/** Ids must be unique; record_last_updated is ignored. */
 export const createComparison = (expected: readonly ExportedRecord[]): Comparison => {
   const waiting = new Map(expected.map((record, index) => [record.id, { record, index }]));
   const examples: string[] = [];

@@ -8,21 +8,17 @@ import {
 } from "../reference/index.ts";
 import { splitLegacyPage, splitPage } from "./walk.ts";
 
-/** µs; `to` exclusive. */
+/** In µs; `to` is exclusive. */
 export type ListWindow = { readonly since: bigint; readonly to: bigint };
 
-/** One way to read the records of a window. */
 export type ExportList = {
   readonly name: string;
   readonly kind: "conversations" | "messages";
   readonly by: "created" | "updated";
-  /** From the host on, without the window. */
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   readonly form: "page" | "legacy" | "lines";
-  /** The fields that it shows; null: all. */
   readonly fields: readonly string[] | null;
-  /** Only messages of this conversation. */
   readonly conversation: string | null;
 };
 
@@ -38,7 +34,7 @@ const list = (own: Pick<ExportList, "name" | "kind" | "path"> & Partial<ExportLi
 const VERSIONS = ["v1", "v1.1", "v1.2"] as const;
 const KINDS = ["conversations", "messages"] as const;
 
-/** Every list with every filter and form; `conversation` is one that messages belong to. */
+/** `conversation` must have messages. */
 export const everyList = (conversation: string): ExportList[] => {
   const [conversations, messages] = ["/api/v2/export/conversations", "/api/v2/export/messages"] as const;
   const v2 = (["page", "lines"] as const).flatMap((form) => [
@@ -82,7 +78,6 @@ export const everyList = (conversation: string): ExportList[] => {
   return [...v2, ...legacy, updated];
 };
 
-/** The records that a list must show, in order. */
 export const expectedOfList = (
   folded: Folded,
   client: string,
@@ -106,12 +101,7 @@ const readLines = (text: string): string[] => {
   return lines;
 };
 
-/**
- * Reads a window of a list to its end, page by page; lines come as one page.
- *
- * @param how.takesBound true: a client that copies the lower bound of a link, which must be `advancing`, into
- * its request; false: one that follows the link
- */
+/** `takesBound`: copies a link's lower bound, which must advance, instead of following the link. */
 export const readList = async function* (
   { path, query, by, form }: ExportList,
   how: {

@@ -3,21 +3,11 @@ import type { ExportList } from "./every-list.ts";
 
 type Seen = { readonly id: string; readonly date: string; readonly stamp: string; readonly text: string };
 
-/** Says what a walk over one window of a list may not show, while records move in it. */
 export type ListWatch = {
-  /** The problems of the next walk, given page by page. */
   take(pages: readonly (readonly string[])[]): string[];
 };
 
-/**
- * Watches a list while exports change the dates of its records. A page shows a record once. A walk ascends,
- * so it meets a record again only at a later date, in a version that is no older; so does the next walk.
- * Records that do not change come in every walk, in order and unchanged.
- *
- * @param deps.stamp field that tells the instant of the export, in a form that can be compared
- * @param deps.steady records of the window that do not change
- * @param deps.everyone ids that every page must have; null: they may be on another page or outside the window
- */
+/** A record comes again only at a later date and no older; `everyone`: ids on every page. */
 export const createListWatch = (deps: {
   readonly list: ExportList;
   readonly stamp: string;

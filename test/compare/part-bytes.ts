@@ -9,10 +9,9 @@ const HEADER_BYTES = 9;
 const LZ4 = 0x82;
 const ZSTD = 0x90;
 const STORED = 0x02;
-/** Several codecs one after the other. Only instants have them, so these blocks hold no text. */
+/** Only instants use several codecs, so these blocks hold no text. */
 const MULTIPLE = 0x91;
 
-/** One LZ4 block without a frame around it. */
 const unpackLz4 = (block: Buffer, size: number): Buffer => {
   const out = Buffer.alloc(size);
   let at = 0;
@@ -36,7 +35,7 @@ const unpackLz4 = (block: Buffer, size: number): Buffer => {
     const distance = block.readUInt16LE(at);
     at += 2;
     const matched = length(token & 15) + 4;
-    // Byte by byte, since a match may overlap its own output.
+    // A match may overlap its own output.
     for (let copied = 0; copied < matched; copied += 1, end += 1) out[end] = out[end - distance] ?? 0;
   }
   return out;
@@ -47,7 +46,6 @@ const unpack = (method: number, block: Buffer, size: number): Buffer => {
   return method === ZSTD ? zstdDecompressSync(block) : block;
 };
 
-/** The content of a file of a part, with its compressed blocks unpacked. */
 const contentOf = function* (bytes: Buffer): Generator<Buffer> {
   let at = 0;
   while (at < bytes.length) {
@@ -55,7 +53,7 @@ const contentOf = function* (bytes: Buffer): Generator<Buffer> {
     const left = bytes.length - at - CHECKSUM_BYTES;
     const packed = left >= HEADER_BYTES ? bytes.readUInt32LE(at + CHECKSUM_BYTES + 1) : 0;
     const isBlock = [LZ4, ZSTD, STORED, MULTIPLE].includes(method) && packed > HEADER_BYTES && packed <= left;
-    // A file may have an uncompressed rest, such as the marks behind the data.
+    // Such as marks behind the data.
     if (!isBlock) return yield bytes.subarray(at);
     const size = bytes.readUInt32LE(at + CHECKSUM_BYTES + 5);
     const block = bytes.subarray(at + CHECKSUM_BYTES + HEADER_BYTES, at + CHECKSUM_BYTES + packed);
@@ -69,12 +67,11 @@ const filesBelow = (folder: string): string[] =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-/** The texts that a file holds, and its unpacked size in bytes. */
 const searchFile = (file: string, texts: readonly string[]): { bytes: number; found: Set<string> } => {
   const overlap = Math.max(...texts.map((text) => Buffer.byteLength(text))) - 1;
   const found = new Set<string>();
   let bytes = 0;
-  // A text may begin in one block and end in the next.
+  // A text may span two blocks.
   let end: Buffer = Buffer.alloc(0);
   for (const block of contentOf(readFileSync(file))) {
     bytes += block.length;
@@ -88,11 +85,7 @@ const searchFile = (file: string, texts: readonly string[]): { bytes: number; fo
 const isGone = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === "ENOENT";
 
-/**
- * Searches all files of all active parts of all tables for `texts`, and returns the texts found with their
- * files. When a part is merged meanwhile, its successor is searched instead. The user of `url` must be
- * allowed to read system tables.
- */
+/** A part merged meanwhile is replaced by its successor. */
 export const findInActiveParts = async (
   url: string,
   texts: readonly string[],
@@ -121,7 +114,7 @@ export const findInActiveParts = async (
         const inFile = searchFile(file, texts);
         searchedBytes += inFile.bytes;
         for (const text of inFile.found) (found[text] ??= []).push(file);
-        // Or a connection that ClickHouse closes meanwhile would be used again.
+        // Otherwise fetch would reuse a connection that ClickHouse has closed.
         await setImmediate();
       }
     } catch (error) {

@@ -12,25 +12,20 @@ const LISTS: readonly ChangeList[] = ["conversations", "messages", "end_users"];
 const LIST_OF = { conversation: "conversations", message: "messages", end_user: "end_users" } as const;
 const WALKED = ["conversations", "messages"] as const;
 const DEADLINE_MS = 60_000;
-/** A window that holds every record. */
 export const EVER = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
 
-/** `by`: when the bus had the event, ms. */
+/** `by`: on the bus, ms. */
 type Published = { readonly change: Change; by: number };
 
-/** Readers under load; `compared`: records that they had to hold, over all their looks. */
 export type RestlessReaders = {
-  /** Waits until changes are given out. */
   begin(): Promise<void>;
-  /** Publishes and reads for so long; fails where a reader lacks what a watermark promises. */
+  /** Fails where a reader lacks what a watermark promises. */
   load(ms: number): Promise<{ readonly events: number; readonly walks: number; readonly compared: number }>;
-  /** Waits until the lists of changes hold everything, and compares them. */
   settle(): Promise<void>;
-  /** The watermark of a list by creation, ms. */
+  /** In ms. */
   watermarkOf(list: (typeof WALKED)[number]): Promise<number>;
 };
 
-/** Readers of all lists of one client, and a source of changes of whose every kind they may lack none. */
 export const createRestlessReaders = (deps: {
   readonly system: Pick<System, "apiUrl">;
   readonly delivery: Pick<Delivery, "send">;
@@ -55,7 +50,7 @@ export const createRestlessReaders = (deps: {
     for (const one of sent) one.by = by;
   };
 
-  /** What a reader who holds `held` lacks of what had reached the bus before the watermark, ms. */
+  /** In ms. */
   const missingAt = (list: ChangeList, watermark: number, held: ReadonlyMap<string, string>): string[] => {
     const wanted = new Map<string, number>();
     for (const { change: one, by } of published)
@@ -69,7 +64,7 @@ export const createRestlessReaders = (deps: {
     });
   };
 
-  /** Ids whose date of creation may change while somebody reads from `since` on, ms. */
+  /** In ms. */
   const restlessSince = (since: number): ReadonlySet<string> =>
     new Set(published.flatMap(({ change: one, by }) => (by < since ? [] : [one.id])));
 
@@ -82,7 +77,7 @@ export const createRestlessReaders = (deps: {
     return Date.parse(answer.headers.get("x-export-watermark") ?? "1970-01-01T00:00:00Z");
   };
 
-  /** Reads a list from its beginning to its end, and compares it with what the watermark before it promises. */
+  /** The watermark comes from before the read. */
   const readByCreation = async (list: (typeof WALKED)[number]): Promise<number> => {
     const watermark = await watermarkOf(list);
     const size = 100 + random.int(random.pick([100, 2_000]));

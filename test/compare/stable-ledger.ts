@@ -1,6 +1,5 @@
 import { runSql } from "../system/warehouse-sql.ts";
 
-/** Rows with an instant of storing, each with a name. */
 const STORED = [
   ["changes", "kind, id, date_created, deleted", "stored_at"],
   ["conversations", "conversation_id, date_created, version", "uploaded_at"],
@@ -9,17 +8,16 @@ const STORED = [
   ["end_users", "end_user_id, version", "uploaded_at"],
 ] as const;
 
-/** Notes what stands behind the stable instant of changes, where nothing may ever be added. */
+/** Nothing may ever be added before the stable instant. */
 export type StableLedger = {
-  /** Notes what became stable since the last call. */
   note(): Promise<void>;
-  /** Rows that have appeared behind a stable instant after it was stored. */
+  /** Rows that appeared too late. */
   late(): Promise<readonly string[]>;
-  /** The stable instant, µs. */
+  /** In µs. */
   stable(): Promise<number>;
 };
 
-/** @param url of a user who may read all tables */
+/** The user must read all tables. */
 export const createStableLedger = (url: string): StableLedger => {
   const noted = new Set<string>();
   let upTo = 0;

@@ -1,8 +1,8 @@
 import { splitPage } from "./walk.ts";
 
-/** A reader that asks for conversations by `updated_since` of the watermark of the answer before. */
+/** Continues at the watermark of the answer before. */
 export type UpdateFollower = {
-  /** Texts of the conversations that it holds, by id. */
+  /** By id. */
   readonly held: ReadonlyMap<string, string>;
   turn(): Promise<void>;
 };
@@ -23,7 +23,7 @@ export const createUpdateFollower = (deps: {
         const answer: Response = await fetch(next, { headers: { authorization: `Bearer ${deps.key}` } });
         const text = await answer.text();
         if (answer.status !== 200) throw new Error(`${answer.status}: ${text.slice(0, 500)}`);
-        // That of the first page: what comes while the others are read is asked for again.
+        // The first page's: what comes during the others must be read again.
         if (following === since) following = answer.headers.get("x-export-watermark") ?? since;
         const page = splitPage(text);
         for (const record of page.records) held.set((JSON.parse(record) as { _id: string })._id, record);

@@ -7,7 +7,7 @@ export type Page = {
   readonly next: string | null;
 };
 
-/** Cuts a page's body into the texts of its records, without changing a character of them. */
+/** Texts keep every character. */
 export const splitPage = (body: string): { records: string[]; next: string | null } => {
   const prefix = '{"data":[';
   const end = body.lastIndexOf('],"meta":');
@@ -37,9 +37,9 @@ export const splitPage = (body: string): { records: string[]; next: string | nul
   return { records, next: meta.next_page_uri ?? meta.next_page_url ?? null };
 };
 
-/** One request with the bearer key; throws unless it is answered with 200. */
+/** Throws unless 200. */
 export const getPage = async (url: string, key: string): Promise<Page> => {
-  // Sees which idle connections the service has closed while this process was busy.
+  // Lets fetch see connections that the service closed meanwhile.
   await setImmediate();
   const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
   const text = await response.text();
@@ -47,7 +47,7 @@ export const getPage = async (url: string, key: string): Promise<Page> => {
   return { status: response.status, text, ...splitPage(text) };
 };
 
-/** Follows the links from `url` to the end, page by page. Throws when a link repeats itself. */
+/** Throws when a link repeats. */
 export const walkPages = async function* (url: string, key: string): AsyncGenerator<Page> {
   const seen = new Set<string>();
   for (let next: string | null = url; next !== null; ) {
@@ -59,7 +59,6 @@ export const walkPages = async function* (url: string, key: string): AsyncGenera
   }
 };
 
-/** Follows the links from `url` to the end and gives the texts of all records in order. */
 export const walk = async (
   url: string,
   key: string,
@@ -73,7 +72,6 @@ export const walk = async (
   return records;
 };
 
-/** The records of a page of a legacy version, like `splitPage`. */
 export const splitLegacyPage = (body: string): { records: string[]; next: string | null } => {
   const end = body.lastIndexOf('],"message":"OK",');
   if (end === -1) throw new Error(`not a legacy page: ${body.slice(0, 200)}`);

@@ -3,7 +3,6 @@ import { type Exact, isList, isObject, member, parseExact, printExact } from "./
 import type { ExpectedRecord, ExpectedRecords } from "./fold.ts";
 import { compareUtf8 } from "./order.ts";
 
-/** An exported record in the form in which it is compared with an expected one. */
 export type ExportedRecord = { readonly id: string; readonly json: string };
 
 function normalise(record: Exact): ExportedRecord {
@@ -14,17 +13,11 @@ function normalise(record: Exact): ExportedRecord {
   return { id, json: printExact({ kind: "object", members }) };
 }
 
-/**
- * Converts an exported record to the form of `ExpectedRecord.json`: exact values, no white space, without
- * `record_last_updated`.
- *
- * @throws Error when it is not a JSON object with an `_id` or `end_user_id`.
- */
+/** Exact, without white space and `record_last_updated`. */
 export function normaliseExported(recordText: string): ExportedRecord {
   return normalise(parseExact(recordText));
 }
 
-/** The records of a page in order, each by `normaliseExported`. @throws Error without a `data` array. */
 export function normalisePage(pageText: string): ExportedRecord[] {
   const page = parseExact(pageText);
   const data = isObject(page) ? member(page, "data") : undefined;
@@ -32,7 +25,6 @@ export function normalisePage(pageText: string): ExportedRecord[] {
   return data.map(normalise);
 }
 
-/** The named fields of one record, in its order, in the form of `ExpectedRecord.json`. */
 export function pickFields(recordText: string, names: readonly string[]): string {
   const record = parseExact(recordText);
   if (!isObject(record)) throw new TypeError("a record must be a JSON object");
@@ -55,7 +47,7 @@ function window(
     });
 }
 
-/** Records created in `[since, to)`, microseconds, by creation, then id. */
+/** `[since, to)` in µs; by creation, then id. */
 export function windowCreated(
   expected: ExpectedRecords,
   client: string,
@@ -65,7 +57,7 @@ export function windowCreated(
   return window(expected, client, (record) => record.dateCreated, since, to);
 }
 
-/** Records whose latest update is in `[since, to)`, microseconds, by update, then id. */
+/** `[since, to)` in µs; by update, then id. */
 export function windowUpdated(
   expected: ExpectedRecords,
   client: string,
@@ -75,10 +67,7 @@ export function windowUpdated(
   return window(expected, client, (record) => record.dateUpdated, since, to);
 }
 
-/**
- * A checksum of ids and texts: sixteen hexadecimal digits. Independent of the order; a missing, repeated or
- * different record changes it.
- */
+/** Independent of order. */
 export function checksum(records: Iterable<ExportedRecord>): string {
   let sum = 0n;
   for (const { id, json } of records) {

@@ -1,7 +1,5 @@
-/** A Kafka header: text, bytes, or none. */
 export type HeaderValue = Buffer | string | undefined;
 
-/** A message on the bus. */
 export type Delivered = {
   readonly event: {
     readonly value: Uint8Array | null;
@@ -10,7 +8,7 @@ export type Delivered = {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
-  /** Microseconds. When known, events more than five minutes ahead of it are refused. */
+  /** In µs; events more than five minutes ahead are rejected. */
   readonly busTime?: bigint;
 };
 
@@ -26,7 +24,6 @@ export type RejectionReason =
   | "subject_mismatch"
   | "nested_too_deeply";
 
-/** Thrown to reject one event. */
 export class Refusal extends Error {
   readonly reason: RejectionReason;
   constructor(reason: RejectionReason) {
@@ -35,7 +32,7 @@ export class Refusal extends Error {
   }
 }
 
-/** A place on the bus; a replayed dead letter keeps that of its first arrival. */
+/** A replayed dead letter keeps its first place. */
 export type Position = { readonly partition: number; readonly offset: number };
 
 export function positionOf({ event, partition, offset }: Delivered): Position {

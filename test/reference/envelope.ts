@@ -4,7 +4,7 @@ import { hasForm, isInRange, readInstant } from "./instant.ts";
 
 export type Envelope = {
   readonly client: string;
-  /** null when the event names none */
+  /** Null: the event names none. */
   readonly subject: string | null;
   readonly time: bigint;
   readonly data: ExactObject;
@@ -29,12 +29,7 @@ function required(value: Exact | undefined): string {
   return value;
 }
 
-/**
- * Reads a CloudEvent: structured by its content type, binary by its `ce_specversion` header, else structured
- * when the value is JSON with `specversion`.
- *
- * @throws Refusal when it is none.
- */
+/** By content type, then `ce_specversion`, then JSON with `specversion`. @throws Refusal */
 export function readEnvelope({ event, busTime }: Delivered, expectedType: string): Envelope {
   const { value, headers } = event;
   if (value === null || value.length === 0) throw new Refusal("empty_value");

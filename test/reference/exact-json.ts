@@ -1,4 +1,4 @@
-/** JSON as written: numbers as text, members in order, repeated names kept. */
+/** Numbers as text, members in order, repeated names kept. */
 export type Exact = null | boolean | string | ExactNumber | readonly Exact[] | ExactObject;
 export type ExactNumber = { readonly kind: "number"; readonly text: string };
 export type ExactObject = {
@@ -18,7 +18,7 @@ export function isNumber(value: Exact | undefined): value is ExactNumber {
   return typeof value === "object" && value !== null && !isList(value) && value.kind === "number";
 }
 
-/** The value of a member (the last of a repeated name, as in `JSON.parse`); undefined: none. */
+/** The last of a repeated name, as in `JSON.parse`. */
 export function member(object: ExactObject, name: string): Exact | undefined {
   return object.members.findLast(([other]) => other === name)?.[1];
 }
@@ -27,9 +27,9 @@ const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/sy;
 const SPACE = /[ \t\r\n]*/y;
 
-/** Reads JSON exactly. @throws SyntaxError when the text is not JSON (RFC 8259). */
+/** @throws SyntaxError (RFC 8259) */
 export function parseExact(text: string): Exact {
-  // `JSON.parse` checks the syntax; the code below relies on it.
+  // The code below relies on correct syntax.
   JSON.parse(text);
   let at = 0;
 
@@ -86,7 +86,7 @@ export function parseExact(text: string): Exact {
   return readValue();
 }
 
-/** The canonical text for comparison: no white space, strings by `JSON.stringify`, numbers unchanged. */
+/** Canonical: no white space, numbers unchanged. */
 export function printExact(value: Exact): string {
   if (typeof value === "string") return printText(value);
   if (value === null || typeof value === "boolean") return JSON.stringify(value);
@@ -95,14 +95,14 @@ export function printExact(value: Exact): string {
   return `{${value.members.map(([name, item]) => `${printText(name)}:${printExact(item)}`).join(",")}}`;
 }
 
-/** No character that a reader of lines takes for the end of one stands raw. */
+/** Escapes characters that line readers take for line ends. */
 const printText = (text: string): string =>
   JSON.stringify(text).replaceAll(
     /[\u0085\u2028\u2029]/g,
     (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-/** What readers get: each name once, at its first place with its last value, and U+FFFD for half pairs. */
+/** Each name once, at its first place with its last value; U+FFFD for lone surrogates. */
 export function readable(value: Exact): Exact {
   if (typeof value === "string") return value.toWellFormed();
   if (isList(value)) return value.map(readable);
@@ -111,7 +111,6 @@ export function readable(value: Exact): Exact {
   return { kind: "object", members: [...new Map(members)] };
 }
 
-/** Levels of objects and lists, the value itself included. */
 export function depthOf(value: Exact): number {
   const items = isList(value) ? value : isObject(value) ? value.members.map(([, item]) => item) : undefined;
   return items === undefined ? 0 : 1 + Math.max(0, ...items.map(depthOf));

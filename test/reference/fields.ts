@@ -1,4 +1,4 @@
-/** The type of a field, which decides what is exported when it is null or absent. */
+/** Decides the value exported for null or absent. */
 export type FieldKind =
   | "text"
   | "number"
@@ -15,7 +15,6 @@ export type FieldKind =
   | "uploaded"
   | "handoffs";
 
-/** Fields of the items of a list or the members of an object. */
 export type Field = readonly [name: string, kind: FieldKind, fields?: readonly Field[]];
 
 function texts(...names: string[]): Field[] {
@@ -29,7 +28,7 @@ const ARTICLE = texts("id", "name", "url", "source");
 const PLAYBOOK = texts("id", "name", "playbook_execution_id", "outcome_status");
 const TOOL = texts("id", "tool_id", "connection_id", "connection_name", "tool_name", "outcome_status");
 
-/** The tables of the specification, row by row. */
+/** The specification's tables. */
 export const CONVERSATION: readonly Field[] = [
   ["_id", "id"],
   ["agent_id", "texts"],

@@ -15,7 +15,6 @@ type Options = {
 
 let nextOffset = 0;
 
-/** A structured event; `data` is JSON text, so that its exact bytes are known. */
 function event(topic: string, data: string, options: Options = {}): Delivered {
   const type = { conversations: "conversation", messages: "message", "end-users": "end_user" }[topic];
   const { offset = (nextOffset += 1), partition = 0, time = "2026-10-05T12:00:00Z", headers = {} } = options;
@@ -55,7 +54,7 @@ function handoffsOf(folded: Folded): string[] {
   );
 }
 
-/** A conversation with handoffs `[handoff_id, id, minute, outcome]`. */
+/** `[handoff_id, id, minute, outcome]`. */
 function withHandoffs(handoffs: [string | null, string, string, string][], options: Options = {}): Delivered {
   const entries = handoffs.map(([handoffId, id, minute, outcome]) => {
     return { handoff_id: handoffId, id, date_created: `2026-10-05T10:${minute}Z`, outcome_status: outcome };

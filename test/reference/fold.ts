@@ -4,22 +4,20 @@ import { CONVERSATION, END_USER, type Field, MESSAGE } from "./fields.ts";
 import { type Entry, type Export, readExport } from "./record.ts";
 import { compareUtf8 } from "./order.ts";
 
-/** The expected state of one record after all events. */
 export type ExpectedRecord = {
   readonly id: string;
-  /** Microseconds since 1970-01-01T00:00:00Z */
+  /** µs since 1970-01-01T00:00:00Z */
   readonly dateCreated: bigint;
-  /** Microseconds; for a message its creation */
+  /** µs; of a message its creation */
   readonly dateUpdated: bigint;
-  /** Version of the winning export, microseconds */
+  /** µs; version of the winning export */
   readonly exportedAt: bigint;
-  /** null except for messages */
+  /** Only of messages. */
   readonly conversationId: string | null;
-  /** The exported record, without `record_last_updated`. */
   readonly json: string;
 };
 
-/** client, then record id */
+/** By client, then record. */
 export type ExpectedRecords = ReadonlyMap<string, ReadonlyMap<string, ExpectedRecord>>;
 
 export type Rejection = {
@@ -34,7 +32,6 @@ export type Folded = {
   readonly messages: ExpectedRecords;
   readonly endUsers: ExpectedRecords;
   readonly rejected: readonly Rejection[];
-  /** Messages with a null value. */
   readonly ignored: number;
 };
 
@@ -47,18 +44,18 @@ type Seen = {
   latest: Export;
   version: Version;
   readonly targets: Map<string, { entry: Entry; version: Version }>;
-  /** The latest entry of each attempt, whatever its handoff. */
+  /** Whatever its handoff. */
   readonly attempts: Map<string, { entry: Entry; version: Version }>;
 };
 
-/** true when `a` wins over `b` or equals it: later export, then later place on the bus. */
+/** Later export wins, then later place on the bus. */
 function isAtLeast(a: Version, b: Version): boolean {
   if (a.time !== b.time) return a.time > b.time;
   if (a.position.partition !== b.position.partition) return a.position.partition > b.position.partition;
   return a.position.offset >= b.position.offset;
 }
 
-/** Handoffs rule 5: the later date; of equal dates the later export; within one export the later entry. */
+/** Handoffs rule 5: the later date, then the later export, then the later entry. */
 function mergeEntry(entries: Seen["targets"], key: string, entry: Entry, version: Version): void {
   const known = entries.get(key);
   const wins =
@@ -73,7 +70,7 @@ function compareEntries(a: Entry, b: Entry): number {
   return compareUtf8(a.target.text, b.target.text) || compareUtf8(a.target.kind, b.target.kind);
 }
 
-/** An entry without `handoff_id` is matched by `id`: of such an attempt only the latest entry stays. */
+/** Without `handoff_id` only the attempt's latest entry is shown. */
 function isShown({ attempts }: Seen, entry: Entry): boolean {
   const latest = attempts.get(entry.attempt)?.entry;
   if (latest === undefined || latest === entry) return true;
@@ -134,13 +131,7 @@ function settle({ clients }: Shelf): ExpectedRecords {
   return settled;
 }
 
-/**
- * Computes the expected export after these messages: per record its latest export, per handoff target its
- * latest attempt. The result does not depend on order, repeats or batches. Plain and slow, and independent of
- * the code that it checks.
- *
- * @throws Error on a topic that is not one of `topics`.
- */
+/** Independent of order, repeats and batches. */
 export function fold(events: Iterable<Delivered>, topics: Topics = TOPICS): Folded {
   const shelves: Readonly<Record<keyof Topics, Shelf>> = {
     conversations: shelf("conversation.exported", CONVERSATION),

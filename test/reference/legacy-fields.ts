@@ -1,4 +1,4 @@
-/** The tables of the specification (section 9), and of conversations as they were published. */
+/** Specification section 9; conversations as they were published. */
 const MESSAGE_V1 = [
   "_id",
   "answer_title",
@@ -23,7 +23,6 @@ const CONVERSATION_V1 = [
   "platform",
 ];
 
-/** The fields of each list in each legacy version. */
 export const LEGACY_FIELDS = {
   messages: {
     v1: MESSAGE_V1,

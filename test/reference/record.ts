@@ -14,23 +14,19 @@ import type { Field, FieldKind } from "./fields.ts";
 import { HANDOFF } from "./fields.ts";
 import { hasForm, isInRange, readInstant, writeUtc } from "./instant.ts";
 
-/** One handoff attempt of one export. */
 export type Entry = {
-  /** The key of the merge (specification 2.1, handoffs rule 5), different for the two kinds of id. */
+  /** Specification 2.1, handoffs rule 5; the two kinds of id differ. */
   readonly target: { readonly kind: "handoff_id" | "id"; readonly text: string };
-  /** The `id`: the attempt. */
   readonly attempt: string;
   readonly dateCreated: bigint;
   readonly json: string;
 };
 
-/** One export of one record. */
 export type Export = {
   readonly id: string;
   readonly dateCreated: bigint;
   readonly dateUpdated: bigint;
   readonly conversationId: string | null;
-  /** Printed fields without the handoffs, in the order of the specification. */
   readonly texts: ReadonlyMap<string, string>;
   readonly handoffs: readonly Entry[];
 };
@@ -42,7 +38,6 @@ const isInt32 = (value: Exact): boolean =>
   Number.isInteger(Number(value.text)) &&
   Number(value.text) >= -INT32 &&
   Number(value.text) < INT32;
-/** Whether every number in it is one that a double holds. */
 const holdsDoubles = (value: Exact): boolean => {
   if (isNumber(value)) return isDouble(value);
   if (isList(value)) return value.every(holdsDoubles);
@@ -67,12 +62,11 @@ const FITS: Readonly<Record<FieldKind, (value: Exact) => boolean>> = {
   uploaded: () => true,
 };
 
-/** Levels of a record. */
 const MAX_DEPTH = 200;
 
 const REQUIRED: ReadonlySet<FieldKind> = new Set(["id", "created"]);
 
-/** The exported value of a field that is null or absent. */
+/** For null or absent. */
 const EMPTY: Partial<Record<FieldKind, string>> = { texts: "[]", objects: "[]", members: "{}", object: "{}" };
 
 function checkKinds(data: ExactObject, fields: readonly Field[]): void {
@@ -83,11 +77,11 @@ function checkKinds(data: ExactObject, fields: readonly Field[]): void {
   }
 }
 
-/** The exported value of a field without dates; of objects with known fields, only these fields. */
+/** Objects with known fields show only these. */
 function printField(data: ExactObject, [name, kind, inner]: Field): string {
   const value = member(data, name) ?? null;
   if (value === null) return EMPTY[kind] ?? "null";
-  // The specification types it as an integer: without a fraction of zero or an exponent.
+  // The specification's integer has no fraction or exponent.
   if (kind === "integer" && isNumber(value)) return String(Number(value.text));
   if (inner === undefined) return printExact(readable(value));
   const print = (one: Exact): string =>
@@ -124,7 +118,7 @@ function readEntry(entry: ExactObject): Entry {
   return { target, attempt, dateCreated, json: `{${members.join(",")}}` };
 }
 
-/** Reads `data` by a table of the specification. @throws Refusal for invalid data. */
+/** @throws Refusal */
 export function readExport(data: ExactObject, fields: readonly Field[], subject: string | null): Export {
   if (depthOf(data) > MAX_DEPTH) throw new Refusal("nested_too_deeply");
   checkKinds(data, fields);
