@@ -5,11 +5,11 @@ import { type Browser, chromium } from "playwright-core";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/** Whether it is a browser: Ubuntu's `chromium-browser` is a script that only says what to install. */
+/** Ubuntu's `chromium-browser` is a script that only prints advice. */
 const isBrowser = (path: string): boolean =>
   existsSync(path) && spawnSync(path, ["--version"], { stdio: "ignore" }).status === 0;
 
-/** Chromium or Chrome of this machine, or what `CHROMIUM` names; undefined, and said aloud, when there is none. */
+/** `CHROMIUM` wins; prints a warning if there is none. */
 export const findBrowser = (leftOut: string): string | undefined => {
   const given = process.env["CHROMIUM"];
   if (given !== undefined && given !== "") return given;

@@ -2,7 +2,6 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A key and its certificate: PEM texts, and the files that hold them. */
 export type Identity = {
   readonly cert: string;
   readonly key: string;
@@ -10,7 +9,6 @@ export type Identity = {
   readonly keyPath: string;
 };
 
-/** A certificate authority for this machine. */
 export type Authority = Identity & { readonly issue: (name: string, names?: readonly string[]) => Identity };
 
 const HERE = ["DNS:localhost", "IP:127.0.0.1"];
@@ -27,7 +25,6 @@ const read = (certPath: string, keyPath: string): Identity => ({
   keyPath,
 });
 
-/** Makes an authority in `folder` with the program openssl. */
 export const createAuthority = (folder: string, name = "authority"): Authority => {
   mkdirSync(folder, { recursive: true });
   const paths = (one: string) => [join(folder, `${one}.pem`), join(folder, `${one}.key`)] as const;

@@ -14,12 +14,11 @@ export type List = (typeof LISTS)[number];
 export const ID_OF = { conversations: "_id", messages: "_id", end_users: "end_user_id" } as const;
 
 export type Fields = Readonly<Record<string, unknown>>;
-/** Records by id. */
+/** By id. */
 export type Copy = ReadonlyMap<string, Fields>;
 
 type Options = { readonly apiUrl: string; readonly key: string; readonly pageSize: number };
 
-/** Programs of Python that run in a folder. */
 export const prepareConnectors = async () => {
   const programs = await preparePythonTools("connectors");
   return (folder: string) => {
@@ -53,7 +52,6 @@ type Message = {
   readonly state?: { readonly stream: { readonly stream_descriptor: { readonly name: List } } };
 };
 
-/** The declarative source, run as a platform does, and a destination that applies by id what it emits. */
 export const createAirbyte = ({ folder, run }: Place, { apiUrl, key, pageSize }: Options) => {
   const manifest: unknown = parse(readFileSync(join(CONNECTORS, "airbyte/manifest.yaml"), "utf8"));
   const config = {
@@ -92,10 +90,6 @@ export const createAirbyte = ({ folder, run }: Place, { apiUrl, key, pageSize }:
       return messages.flatMap(({ connectionStatus }) => connectionStatus?.status ?? [])[0];
     },
     discover,
-    /**
-     * Reads what changed since the state; `full_refresh` reads everything into empty copies.
-     * @returns the changes
-     */
     read: async (mode: "full_refresh" | "incremental"): Promise<readonly Fields[]> => {
       found ??= await discover();
       const streams = found.map((stream) => ({
@@ -120,7 +114,6 @@ export const createAirbyte = ({ folder, run }: Place, { apiUrl, key, pageSize }:
   };
 };
 
-/** The source for dlt, run as its page says, into a file of DuckDB. */
 export const createDlt = ({ folder, run }: Place, { apiUrl, key, pageSize }: Options) => {
   const env = {
     SOURCES__CONVERSATION_EXPORT__BASE_URL: apiUrl,
@@ -132,7 +125,6 @@ export const createDlt = ({ folder, run }: Place, { apiUrl, key, pageSize }: Opt
   };
   return {
     load: () => run("python", [join(CONNECTORS, "dlt/conversation_export.py")], env),
-    /** The rows of each table. */
     rows: async (): Promise<Readonly<Record<List, readonly Fields[]>>> => {
       const tables = LISTS.map((list) => `export.${list}`);
       const found = JSON.parse(

@@ -3,6 +3,6 @@ import { join } from "node:path";
 
 const OWN = join(import.meta.dirname, "../../.cache/bin");
 
-/** A program from the PATH or from where deploy/check/go-program.sh puts it; undefined: there is none. */
+/** deploy/check/go-program.sh installs it. */
 export const findGoProgram = (name: "promtool" | "prometheus" | "kube-state-metrics"): string | undefined =>
   [name, join(OWN, name)].find((program) => spawnSync(program, ["--help"]).status === 0);

@@ -5,17 +5,15 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** The folders of the image that the instructions name; anything else stands for what the base image has. */
+/** Other paths are the base image's. */
 const OWN_FOLDERS = /(?<=^|[\s=:])\/(?=(?:app|tmp)(?:\/|$))/gm;
 
-/** The stage that gathers Node and its libraries, for which those of this machine stand here. */
+/** This machine's Node stands for that of this stage. */
 const BASE_STAGE = "runtime";
 
 export type ImageTree = {
-  /** Where the root folder of the image is. */
   readonly folder: string;
   readonly workingFolder: string;
-  /** What ENV says, with the folders of the image where they are here. */
   readonly env: Readonly<Record<string, string>>;
   readonly entrypoint: readonly string[];
   readonly user: string;
@@ -23,7 +21,6 @@ export type ImageTree = {
 
 type Instruction = { readonly name: string; readonly text: string };
 
-/** The instructions of deploy/Dockerfile, continued lines joined, comments left out. */
 export const readInstructions = (): Instruction[] =>
   readFileSync(join(ROOT, "deploy/Dockerfile"), "utf8")
     .replaceAll(/^#.*\n/gm, "")
@@ -43,10 +40,7 @@ const patternOf = (glob: string): RegExp => {
   return new RegExp(`^${parts.join("")}(?:/.*)?$`);
 };
 
-/**
- * True for a path that `.dockerignore` leaves in the context; the last line that names it or its folder
- * decides.
- */
+/** The last matching line of `.dockerignore` decides. */
 const createContext = (): ((path: string) => boolean) => {
   const rules = readFileSync(join(ROOT, ".dockerignore"), "utf8")
     .split("\n")
@@ -55,10 +49,7 @@ const createContext = (): ((path: string) => boolean) => {
   return (path) => rules.findLast(({ pattern }) => pattern.test(path))?.kept ?? true;
 };
 
-/**
- * Builds in `folder` what deploy/Dockerfile puts into an image, without Docker and with the node and npm of
- * this machine: one folder for each stage, the last one is the image.
- */
+/** Without Docker; one folder a stage. */
 export const buildImageTree = async (folder: string): Promise<ImageTree> => {
   const inContext = createContext();
   const stages: { name: string; root: string; work: string; env: Record<string, string> }[] = [];
@@ -119,7 +110,7 @@ export const buildImageTree = async (folder: string): Promise<ImageTree> => {
   if (image === undefined) throw new Error("deploy/Dockerfile has no stage");
   return { folder: image.root, workingFolder: image.work, env: image.env, entrypoint, user };
 
-  /** A folder that is left out may hold what is not. */
+  /** It may hold files that are kept. */
   function holdsKept(path: string): boolean {
     return (
       statSync(path).isDirectory() &&

@@ -2,11 +2,7 @@ import { choosePorts } from "@conversation-export/local-stack";
 import type { ScrapeTarget } from "./prometheus.ts";
 import { type ServedProgram, startServedProgram } from "./served-program.ts";
 
-/**
- * Starts kube-state-metrics for the Jobs of a namespace.
- *
- * @param api address of an API of Kubernetes without TLS and credentials
- */
+/** `api`: without TLS and credentials. */
 export const startJobMetrics = async (
   program: string,
   { api, namespace }: { readonly api: string; readonly namespace: string },

@@ -6,7 +6,7 @@ import { choosePorts, tied } from "@conversation-export/local-stack";
 import { preparePythonTools } from "./python-tools.ts";
 import { until } from "../system/until.ts";
 
-/** A server of S3 that keeps its objects in memory. It takes any credentials. */
+/** S3 in memory; it takes any credentials. */
 export type ObjectStore = {
   readonly endpoint: string;
   /** `place`: bucket, or bucket and key. */

@@ -9,10 +9,7 @@ export type Row = Readonly<Record<string, unknown>>;
 
 const INSTANT = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?([+-]\d\d)(?::(\d\d))?$/;
 
-/**
- * Dates in the form of the export API: DuckDB has them in the time zone of the machine, without zeros at their
- * ends.
- */
+/** DuckDB prints dates in the machine's time zone, without trailing zeros. */
 const asSent = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(asSent);
   if (typeof value === "string") {
@@ -26,7 +23,6 @@ const asSent = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, asSent(one)]));
 };
 
-/** The rows that DuckDB reads from a file, in order. */
 export const readParquet = async (bytes: Buffer): Promise<Row[]> => {
   const folder = await mkdtemp(join(tmpdir(), "parquet-"));
   const instance = await DuckDBInstance.create(":memory:", { threads: "1" });

@@ -4,24 +4,21 @@ import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
 import { type ServedProgram, startServedProgram } from "./served-program.ts";
 
-/** A process to scrape, with the labels that the rules and dashboards need. */
 export type ScrapeTarget = {
   readonly job: string;
   readonly address: string;
-  /** Where its metrics are; /metrics without it. */
+  /** Default: /metrics. */
   readonly path?: string;
   readonly namespace: string;
   readonly pod: string;
 };
 
-/** An alert as Prometheus tells it. */
 export type Alert = {
   readonly state: "pending" | "firing";
   readonly labels: Readonly<Record<string, string>>;
 };
 
 export type Prometheus = {
-  /** Scrapes these from now on. */
   setTargets(targets: readonly ScrapeTarget[]): Promise<void>;
   alerts(): Promise<readonly Alert[]>;
   stop(): Promise<void>;
@@ -34,7 +31,7 @@ const configOf = (targets: string, rules: string | undefined, interval: number):
     scrape_configs: [
       {
         job_name: "targets",
-        // kube-state-metrics says itself which namespace its series are about.
+        // kube-state-metrics names the namespace of its series itself.
         honor_labels: true,
         file_sd_configs: [{ files: [targets], refresh_interval: `${interval}s` }],
       },
@@ -49,11 +46,7 @@ const targetsText = (targets: readonly ScrapeTarget[]): string =>
     })),
   );
 
-/**
- * Starts a Prometheus that scrapes the targets every `interval` seconds, in a folder that `stop` removes.
- *
- * @param options.rules files with rules, as a glob
- */
+/** `interval` in seconds; `rules` is a glob. */
 export const startPrometheus = async (
   program: string,
   options: {

@@ -14,10 +14,7 @@ const contentOf = (file: string): string => {
   }
 };
 
-/**
- * Installs what `deploy/check/python/<name>.txt` names, once, into a folder of its own below `.local`;
- * gives the folder of the programs.
- */
+/** Installs once, below `.local`; returns the folder of programs. */
 export const preparePythonTools = async (name: string): Promise<string> => {
   const requirements = join(ROOT, `deploy/check/python/${name}.txt`);
   const folder = join(ROOT, ".local", `${name}-tools`);

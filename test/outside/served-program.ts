@@ -5,12 +5,10 @@ import { until } from "../system/until.ts";
 
 const START_MS = 15_000;
 const ANSWER_MS = 2_000;
-/** After which a program that does not end by SIGTERM is killed. */
 const STOP_MS = 20_000;
 
 export type ServedProgram = { isServing(): boolean; stop(): Promise<void> };
 
-/** Starts a program that serves HTTP, and waits until `url` answers with 2xx. */
 export const startServedProgram = async (
   program: string,
   args: readonly string[],
@@ -35,7 +33,7 @@ export const startServedProgram = async (
   try {
     await Promise.race([
       until(`${program} answers`, START_MS, answers),
-      // An error of the start comes as such, since `once` rejects with it.
+      // `once` rejects with an error of the start.
       once(child, "exit").then(([code]) => Promise.reject(new Error(`${program} ended with ${code}`))),
     ]);
   } catch (error) {

@@ -3,17 +3,13 @@ import { type AddressInfo, connect } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
 import type { Identity } from "./certificates.ts";
 
-/** Speaks TLS on a port of its own and hands the bytes to a server that does not. */
 export type TlsProxy = {
   readonly port: number;
-  /** How many connections it has accepted. */
   accepted(): number;
-  /** Ends those that are open. */
   drop(): void;
   close(): Promise<void>;
 };
 
-/** `target`: the port of the server on this machine. */
 export const startTlsProxy = async (target: number, { cert, key }: Identity): Promise<TlsProxy> => {
   const open = new Set<TLSSocket>();
   let accepted = 0;

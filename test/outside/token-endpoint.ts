@@ -3,27 +3,23 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Identity } from "./certificates.ts";
 
-/** What the endpoint does with a request: gives a token, answers with a status, or leaves it without answer. */
+/** A number is the status of its answer. */
 export type EndpointMood = "well" | "silent" | number;
 
-/** An OAuth 2 token endpoint for the grant "client credentials", whose tokens are signed by RS256. */
+/** OAuth 2 client credentials, RS256. */
 export type TestTokenEndpoint = {
   readonly url: string;
-  /** The public keys, for the brokers. */
   readonly jwks: string;
-  /** How many tokens it has given. */
   readonly given: () => number;
   mood: EndpointMood;
-  /** The `aud` of its tokens. */
   audience: string;
-  /** The `sub` of its tokens, which brokers take for the principal. */
+  /** Brokers take it for the principal. */
   subject: string;
   readonly close: () => Promise<void>;
 };
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** @param livesSeconds how long its tokens live */
 export const startTokenEndpoint = async (options: {
   readonly identity: Identity;
   readonly clientId: string;

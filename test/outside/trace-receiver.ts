@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 
-/** A span as a receiver of OTLP gets it; ids are hexadecimal, `parentId` is empty for a span without one. */
+/** Hexadecimal ids; `parentId` is empty for a root. */
 export type ReceivedSpan = {
   readonly service: string;
   readonly name: string;
@@ -21,7 +21,7 @@ export type ReceivedSpan = {
 };
 
 export type TraceReceiver = {
-  /** What OTEL_EXPORTER_OTLP_ENDPOINT is set to. */
+  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string;
   readonly spans: ReceivedSpan[];
   readonly requests: { readonly path: string; readonly headers: Readonly<Record<string, unknown>> }[];
@@ -31,7 +31,6 @@ export type TraceReceiver = {
 type Value = bigint | Buffer;
 type Fields = ReadonlyMap<number, readonly Value[]>;
 
-/** The fields of a message of protobuf by number: numbers as they stand, the rest as bytes. */
 const readFields = (bytes: Buffer): Fields => {
   const fields = new Map<number, Value[]>();
   let at = 0;
@@ -101,14 +100,13 @@ const toSpan = (service: string, span: Fields): ReceivedSpan => ({
   status: Number(integer(messages(span, 15)[0] ?? new Map(), 3)),
 });
 
-/** The spans of an ExportTraceServiceRequest. */
 const readRequest = (body: Buffer): ReceivedSpan[] =>
   messages(readFields(body), 1).flatMap((resource) => {
     const service = String(attributesOf(messages(resource, 1)[0] ?? new Map(), 1)["service.name"]);
     return messages(resource, 2).flatMap((scope) => messages(scope, 2).map((span) => toSpan(service, span)));
   });
 
-/** Takes spans over OTLP with protobuf on a port of its own. */
+/** OTLP over protobuf. */
 export const startTraceReceiver = async (): Promise<TraceReceiver> => {
   const spans: ReceivedSpan[] = [];
   const requests: { path: string; headers: Record<string, unknown> }[] = [];

@@ -4,7 +4,6 @@ import { until } from "./until.ts";
 
 const LISTS = ["conversations", "messages", "end_users"] as const;
 
-/** Waits until ingest's group has read what is on the bus and the changes cover everything that was stored. */
 export const changesStable = async (
   system: System,
   client: Client,

@@ -8,7 +8,6 @@ import { runSql } from "./warehouse-sql.ts";
 const SECOND = 1_000_000;
 const WINDOW_SECONDS = 3_600;
 
-/** Enters everything that the tables hold into the ledger, as windows that are closed. */
 export const closeAllWindows = async (jobsUrl: string): Promise<void> => {
   const session = createSession({ url: jobsUrl, application: "test" });
   const store = createWindowStore({ session, windowSeconds: WINDOW_SECONDS });
@@ -23,7 +22,6 @@ export const closeAllWindows = async (jobsUrl: string): Promise<void> => {
   }
 };
 
-/** Leaves the parts of these tables as they are inserted, until something asks for their merge. */
 export const keepParts = async (migratorUrl: string, tables: readonly string[]): Promise<void> => {
   for (const table of tables)
     await runSql(
@@ -49,14 +47,12 @@ const get = (url: string, key: string): Promise<string> =>
     sent.end();
   });
 
-/** Hashes of a window: of each page in link order, and of all its records together. */
 export type Walk = {
   readonly pages: readonly { readonly url: string; readonly hash: string }[];
-  /** Compare this one when superseded entries may have gone: pages by update then begin elsewhere. */
+  /** After compaction compare this: pages by update then begin elsewhere. */
   readonly records: string;
 };
 
-/** Follows the links from `url` to the end; `onPage` gets the milliseconds of each page. */
 export const walkWindow = async (
   url: string,
   key: string,
@@ -76,7 +72,6 @@ export const walkWindow = async (
   return { pages, records: all.digest("hex") };
 };
 
-/** The value below which a share of the values lies. */
 export const quantile = (values: readonly number[], share: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ??
   Number.NaN;

@@ -3,7 +3,7 @@ import type { Delivered } from "../reference/index.ts";
 import type { BusEvent } from "../sample/index.ts";
 import { TOPICS } from "./system.ts";
 
-/** FNV-1a: one key always goes to one partition. */
+/** FNV-1a. */
 const partitionOf = (key: string, partitions: number): number => {
   let hash = 0x811c9dc5;
   for (let at = 0; at < key.length; at += 1) {
@@ -14,10 +14,7 @@ const partitionOf = (key: string, partitions: number): number => {
 
 export type Place = { readonly topic: string; readonly partition: number; readonly offset: number };
 
-/**
- * Computes the offset that each event will get when one producer alone sends all of them, in order, to empty
- * topics.
- */
+/** Right only for the one producer of empty topics. */
 export const createPlaces = (partitions: number): ((event: Pick<BusEvent, "kind" | "key">) => Place) => {
   const next = new Map<string, number>();
   return ({ kind, key }) => {
@@ -30,7 +27,6 @@ export const createPlaces = (partitions: number): ((event: Pick<BusEvent, "kind"
   };
 };
 
-/** Sends events in batches of about `batch`, each to the place that `placeOf` names. */
 export const sendEvents = async (
   deps: { producer: Producer; placeOf: (event: BusEvent) => Place; batch?: number },
   events: Iterable<BusEvent>,
@@ -61,16 +57,11 @@ export const sendEvents = async (
 };
 
 export type Delivery = {
-  /**
-   * Every event with its place on the bus, in the order in which it was sent. Where others produce as well, as in a
-   * shared system, offsets are wrong, but keep their order for each record.
-   */
+  /** In a shared system offsets are wrong, but ordered for each record. */
   readonly delivered: Delivered[];
-  /** Sends events; the only producer of these topics, so it knows the offsets that they get. */
   send(events: Iterable<BusEvent>, onSent?: (count: number) => void): Promise<void>;
 };
 
-/** Sends events and keeps them, so that a reference can be computed afterwards. */
 export const createDelivery = (deps: {
   producer: Producer;
   partitions: number;

@@ -13,28 +13,22 @@ export const ENV = { ERASURE_INTERVAL_SECONDS: "1" };
 
 type Receipt = { readonly deleted_rows: Readonly<Record<string, number>> };
 
-/** A whole system with one client, whose persons are erased. */
 export type ErasureTrial = {
   readonly system: System;
   readonly delivery: Delivery;
   readonly jobs: ServiceProcess;
-  /** The process that runs now; a test that ends it starts another. */
   ingest: ServiceProcess;
-  /** A key with every scope that a reader needs, and for requests. */
   readonly key: string;
   sql(statement: string): Promise<string>;
   event(kind: BusEvent["kind"], id: string, data: Record<string, unknown>): BusEvent;
-  /** One person, in all lists. */
   person(name: string): BusEvent[];
-  /** All that the client can read, without stamps. */
+  /** Without stamps. */
   readAll(): Promise<string>;
-  /** Sends a request; returns the address of its status. */
+  /** Returns the address of the status. */
   request(body: Record<string, unknown>): Promise<string>;
   statusAt(address: string): Promise<{ readonly status: string; readonly receipt?: Receipt }>;
   completed(address: string): Promise<void>;
-  /** Sends a request and waits until it is completed. */
   erase(body: Record<string, unknown>): Promise<void>;
-  /** Starts ingest in this consumer group and waits until it has read everything. */
   ingestAgain(groupId: string): Promise<void>;
 };
 
@@ -58,7 +52,6 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     return handMade({ kind, client: CLIENT, id, time, data: { ...own, ...data } });
   };
 
-  /** One person, in all lists. */
   const person = (name: string): BusEvent[] => [
     event("end_user", `${name}-user`, { profile: { email: `${name}@example.com`, first_name: name } }),
     event("conversation", `${name}-1`, {
@@ -79,7 +72,6 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     return answer.text();
   };
 
-  /** All that the client can read, without stamps. */
   const readAll = async (): Promise<string> => {
     const window = "created_since=2026-01-01T00:00:00Z&created_to=2027-01-01T00:00:00Z";
     const updated = window.replaceAll("created", "updated");
@@ -94,7 +86,6 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     return pages.join("\n").replace(/"record_last_updated":"[^"]*"/g, "");
   };
 
-  /** Sends a request; returns the address of its status. */
   const request = async (body: Record<string, unknown>): Promise<string> => {
     const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
       method: "POST",
@@ -120,7 +111,6 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
       return true;
     });
 
-  /** Sends a request and waits until it is completed. */
   const erase = async (body: Record<string, unknown>): Promise<void> => {
     const address = await request(body);
     await completed(address);

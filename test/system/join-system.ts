@@ -5,9 +5,9 @@ import { inject } from "vitest";
 import { logFolders } from "./log-folders.ts";
 import { connectTo, type RunningSystem, type SystemAddresses } from "./system.ts";
 
-/** Connects a file of tests to the shared system. Its clients must be named in no other file. */
+/** No other file may name its clients. */
 export const joinSystem = async (): Promise<RunningSystem> => {
-  // Unlike fetch, a plain request waits as long as the first start takes.
+  // fetch would time out during the first start.
   const [response] = (await once(get(inject("sharedSystem")), "response")) as [IncomingMessage];
   const body = await text(response);
   if (response.statusCode !== 200) throw new Error(`the shared system did not start: ${body}`);

@@ -2,21 +2,19 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { choosePorts, createKafka, type Server } from "@conversation-export/local-stack";
 
-/** A controller that holds no topics, so that every broker may die, and brokers 2, 3, … */
+/** The controller holds no topics, so every broker may die. */
 export type KafkaCluster = {
   readonly brokers: ReadonlyMap<number, Server>;
   readonly addresses: readonly string[];
   kill(): Promise<void>;
 };
 
-/** The id that Kafka wrote into its folder. */
 export const clusterIdOf = (folder: string): string => {
   const id = /^cluster\.id=(.+)$/m.exec(readFileSync(join(folder, "data/meta.properties"), "utf8"))?.[1];
   if (id === undefined) throw new Error(`${folder} does not say the id of the cluster`);
   return id;
 };
 
-/** Starts a cluster in `dir`; `properties` are those of all its servers. */
 export const startKafkaCluster = async (
   dir: string,
   { brokers: count, properties }: { brokers: number; properties: Readonly<Record<string, string>> },

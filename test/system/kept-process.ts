@@ -1,17 +1,12 @@
 import type { ServiceProcess } from "./service-process.ts";
 import { until } from "./until.ts";
 
-/** A process that is started again whenever it ends, as an orchestrator would. */
 export type KeptProcess = {
-  /** The process that runs now or ran last. */
   current(): ServiceProcess;
-  /** How often it was started. */
   starts(): number;
-  /** Kills it by SIGKILL and resolves when its successor is ready. */
+  /** Resolves when its successor is ready. */
   crash(): Promise<void>;
-  /** Resolves when the process, or its successor, is ready. */
   ready(): Promise<void>;
-  /** Ends it for good. */
   stop(): Promise<void>;
 };
 

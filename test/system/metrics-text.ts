@@ -1,4 +1,4 @@
-/** The sum of all series of a metric in a process's /metrics; null when there is none. */
+/** Sums all series. */
 export const readMetric = async (
   metricsUrl: string,
   name: string,

@@ -1,4 +1,3 @@
-/** The environment of a jobs process that does nothing by the clock. */
 export const NO_SCHEDULES: Readonly<Record<string, string>> = Object.fromEntries(
   ["WINDOWS", "COMPACT", "ERASURE", "RETENTION", "RECONCILE"].map((name) => [
     `${name}_INTERVAL_SECONDS`,

@@ -7,24 +7,22 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 export type OpsEnding = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
-/** A command that runs in this process. */
+/** It runs in this process. */
 export type RunningOps = {
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** The connections that it has made; also those that are closed. */
+  /** Closed ones included. */
   readonly sockets: readonly Socket[];
-  /** Ctrl-C; only a command that follows a job or watches takes it. */
+  /** Ctrl-C; not every command reacts. */
   interrupt(): void;
   readonly ended: Promise<OpsEnding>;
 };
 
-/** The sockets of the command on whose behalf code runs. */
 const socketsOfCommand = new AsyncLocalStorage<Socket[]>();
 subscribe("net.client.socket", (message) => {
   socketsOfCommand.getStore()?.push((message as { readonly socket: Socket }).socket);
 });
 
-/** Starts the operations command with these variables and no others. */
 export const startOps = (env: Variables, ...args: string[]): RunningOps => {
   let [stdout, stderr] = ["", ""];
   const sockets: Socket[] = [];
@@ -48,7 +46,7 @@ export const startOps = (env: Variables, ...args: string[]): RunningOps => {
   };
 };
 
-/** Runs the operations command and returns what it printed; rejects with its ending when it fails. */
+/** Rejects with its ending when it fails. */
 export const ops = async (env: Variables, ...args: string[]): Promise<string> => {
   const ending = await startOps({ OPERATOR: "test", ...env }, ...args).ended;
   if (ending.code === 0) return ending.stdout;

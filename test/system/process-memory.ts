@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 
-/** Peak resident memory of a process, in MB. */
 export const peakMegabytes = (pid: number): number => {
   const line = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Number(line?.[1] ?? Number.NaN) / 1024;

@@ -1,7 +1,6 @@
 import { type BusMessage, type Connection, createConsumer } from "@conversation-export/bus";
 import { until } from "./until.ts";
 
-/** Reads the first `count` messages of topics, from their beginning. */
 export const readTopics = async (
   connection: Connection,
   topics: readonly string[],

@@ -3,10 +3,6 @@ const OWN = {
   messages: { code: "m", id: "message_id" },
 } as const;
 
-/**
- * SQL that notes the dates of the records of a table, for tests that insert rows by SQL. `addedAt`: SQL for
- * the instant at which they were noted.
- */
 export const noteDates = (
   table: keyof typeof OWN,
   { database, addedAt = "now()" }: { readonly database?: string; readonly addedAt?: string } = {},
@@ -24,9 +20,7 @@ const DATED: readonly [table: string, kind: string, id: string, created: string]
   ["messages", "message", "message_id", "date_created"],
 ];
 
-/**
- * SQL for the rows without their date in `record_dates`, of which there must be none, as `table client id`.
- */
+/** There must be none. */
 export const ROWS_WITHOUT_DATE = DATED.map(
   ([table, kind, id, created]) => `SELECT DISTINCT concat('${table} ', client_id, ' ', ${id}) FROM ${table}
     WHERE (client_id, ${id}, ${created}) GLOBAL NOT IN

@@ -1,9 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 
-/**
- * Sends one line to the database of Redis that the URL names and resolves to the first bytes of the answer.
- */
 export const redisCommand = async (url: string, line: string): Promise<string> => {
   const { hostname: host, port, pathname, username, password } = new URL(url);
   const socket = connect({ host, port: Number(port) });

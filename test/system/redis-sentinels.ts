@@ -6,13 +6,10 @@ import { redisCommand } from "./redis-command.ts";
 import { type OwnRedis, startRedis } from "./redis-servers.ts";
 import { until } from "./until.ts";
 
-/** Two servers of Redis, one of them a replica, watched by three sentinels under the name `main`. */
 export type Sentinels = {
   readonly url: string;
-  /** The server that takes writes now, by its own words; undefined: none says so. */
   primary(): Promise<OwnRedis | undefined>;
   other(server: OwnRedis): OwnRedis;
-  /** Resolves when the other server follows the primary. */
   replicated(): Promise<void>;
   stop(): Promise<void>;
 };
@@ -26,7 +23,6 @@ const roleOf = (server: OwnRedis): Promise<string> => {
   return Promise.race([redisCommand(server.url, "ROLE").catch(() => ""), silence]);
 };
 
-/** @param settings of both servers */
 export const startSentinels = async (settings: readonly string[] = []): Promise<Sentinels> => {
   const folder = await mkdtemp(join(tmpdir(), "test-sentinels-"));
   const first = await startRedis({ settings });

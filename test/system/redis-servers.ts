@@ -4,13 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { choosePorts, createRedisServer, type Server, takePort } from "@conversation-export/local-stack";
 
-/** A server of Redis beside the local stack, with the users of the services. */
 export type OwnRedis = Server & { readonly port: number; readonly url: string };
 
-/**
- * Chooses the port of a server in cluster mode. Its bus listens 10,000 above, and must stay below the range of
- * source ports of connections, any of which may hold that port when the server starts.
- */
+/** The bus, 10,000 above, must stay below the source ports of connections. */
 export const chooseClusterPort = async (): Promise<number> => {
   for (;;) {
     const port = randomInt(20_000, 22_000);
@@ -18,12 +14,6 @@ export const chooseClusterPort = async (): Promise<number> => {
   }
 };
 
-/**
- * Starts a server in a temporary folder.
- * @param options.settings further settings, as its command line takes them
- * @param options.port a free one by default
- * @param options.program the program to run instead of the installed or downloaded Redis
- */
 export const startRedis = async (
   options: { readonly settings?: readonly string[]; readonly port?: number; readonly program?: string } = {},
 ): Promise<OwnRedis> => {

@@ -4,7 +4,7 @@ import { choosePorts, createKafka, type Server } from "@conversation-export/loca
 import { clusterIdOf } from "./kafka-cluster.ts";
 import type { TestStack } from "./test-stack.ts";
 
-/** Starts broker 2 in the cluster of a stack; `stack.stop` removes its folder, so stop it before. */
+/** Stop it before `stack.stop`, which removes its folder. */
 export const startSecondBroker = async (stack: TestStack): Promise<Server> => {
   const id = clusterIdOf(join(stack.dir, "kafka"));
   const { kafkaController } = JSON.parse(readFileSync(join(stack.dir, "ports.json"), "utf8")) as {

@@ -2,12 +2,10 @@ export type Answer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Record<string, unknown>;
-  /** Of the first error. */
   readonly type: string | undefined;
   readonly details: string;
 };
 
-/** Sends one request, whose body is JSON or a text, and reads the JSON of its answer. */
 export const sendRequest = async (request: {
   readonly api: string;
   readonly key: string;

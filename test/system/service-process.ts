@@ -9,7 +9,6 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 export type ServiceName = "ingest" | "export-api" | "jobs";
 
-/** A service as its own process, as an orchestrator would run it. */
 export type ServiceProcess = {
   readonly pid: number;
   readonly metricsUrl: string;
@@ -18,7 +17,7 @@ export type ServiceProcess = {
   kill(signal: NodeJS.Signals): Promise<void>;
 };
 
-/** Starts `services/<name>/src/main.ts`; its log goes to `logFile`. It dies with the process that started it. */
+/** It dies with the process that started it. */
 export const startService = (
   name: ServiceName,
   options: {

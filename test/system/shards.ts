@@ -1,7 +1,7 @@
 import { clusterName, type Stack } from "@conversation-export/local-stack";
 import type { Topology } from "@conversation-export/warehouse";
 
-/** Number of ClickHouse servers of a test; `make test-cluster` sets two. */
+/** `make test-cluster` sets two. */
 export const SHARDS = Number(process.env["TEST_SHARDS"] ?? 1);
 
 export const topologyOf = ({ clickhouseShards, hasKeeper }: Stack): Topology => {
@@ -13,7 +13,6 @@ export const topologyOf = ({ clickhouseShards, hasKeeper }: Stack): Topology => 
   };
 };
 
-/** The topology as environment variables of services and commands. */
 export const clusterVariables = (stack: Stack): Readonly<Record<string, string>> => {
   const { cluster, shards } = topologyOf(stack);
   return {
@@ -22,10 +21,9 @@ export const clusterVariables = (stack: Stack): Readonly<Record<string, string>>
   };
 };
 
-/** Addresses of all servers of a cluster, by the address of its first server. */
 const serversOf = new Map<string, readonly string[]>();
 
-/** Makes `onAllShards` treat statements to the first server as statements to its cluster. */
+/** Statements to the first server then go to the cluster. */
 export const rememberShards = ({ clickhouseShards }: Stack): void => {
   const origins = clickhouseShards.map(({ host, port }) => `http://${host}:${port}`);
   if (origins[0] !== undefined && origins.length > 1) serversOf.set(origins[0], origins);
@@ -35,10 +33,6 @@ const CHANGE =
   /^\s*(ALTER TABLE|OPTIMIZE TABLE|DELETE FROM|TRUNCATE TABLE|SYSTEM (?:STOP|START) MERGES)(?:\s+(\w+))?/;
 const ABOUT_TABLES = /\bsystem\.(parts|mutations)\b/g;
 
-/**
- * Rewrites a statement written for one server for a cluster: a change goes to the local table on each server,
- * and a question about parts and mutations asks all servers, with the table names of queries.
- */
 export const onAllShards = (origin: string, sql: string): { servers: readonly string[]; sql: string } => {
   const servers = serversOf.get(origin);
   if (servers === undefined) return { servers: [origin], sql };

@@ -5,15 +5,12 @@ import { startSystem, type System } from "./system.ts";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Who asks at this address starts the shared system, and gets its addresses. */
+    /** A request to this address starts the shared system. */
     readonly sharedSystem: string;
   }
 }
 
-/**
- * Runs in vitest's own process, before the tests of a project: gives files of tests one running system, with ingest
- * and export-api, which starts when the first of them asks for it.
- */
+/** Runs in vitest's own process; the system starts on the first request. */
 export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
   let starting: Promise<System> | undefined;
   const start = async (): Promise<System> => {

@@ -2,10 +2,7 @@ import { createJobWorkers, createSchedules, retentionJob, runJob } from "@conver
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect } from "vitest";
 
-/**
- * Starts workers of retention, which only note their client in `ran`, and its schedule, both on the Redis of `url`.
- * `stops` is given what stops them.
- */
+/** The workers only note their client in `ran`. */
 export const startRetention = async (url: string, stops: (() => Promise<unknown>)[]) => {
   const log = createLogger({ service: "test", level: "silent" });
   const metrics = createMetrics({ service: "test" });

@@ -24,46 +24,36 @@ const PARTITIONS = 3;
 
 export const TOPICS = { conversation: "conversations", message: "messages", end_user: "end-users" } as const;
 
-/** How a process reaches a system: plain data, to be passed between processes. */
 export type SystemAddresses = {
   readonly brokers: readonly string[];
   readonly clickhouse: Readonly<Record<ClickhouseUser, string>>;
   readonly environments: Readonly<Record<ServiceName, Readonly<Record<string, string>>>>;
-  /** The address of export-api with its /api prefix. */
+  /** With /api. */
   readonly apiUrl: string;
   readonly logFolder: string;
 };
 
-/** What a test may do to a system that others use as well: no server and no service of it can be stopped. */
+/** Others use the system too, so no server or service can be stopped. */
 export type RunningSystem = {
   readonly admin: Admin;
   readonly producer: Producer;
   readonly partitions: number;
   readonly logFolder: string;
-  /** The address of export-api with its /api prefix. */
   readonly apiUrl: string;
   readonly clickhouseUrl: (user: ClickhouseUser) => string;
-  /** The environment that `service` passes to a process. */
   environment(name: ServiceName): Readonly<Record<string, string>>;
-  /** One more process of a service, on ports of its own; `apiUrl` counts for export-api. */
+  /** On its own ports; `apiUrl` is for export-api. */
   another(
     name: ServiceName,
     env: Readonly<Record<string, string>>,
   ): Promise<{ process: ServiceProcess; apiUrl: string }>;
-  /** One more export-api on ports of its own; gives its address with the /api prefix. */
   anotherApi(env: Readonly<Record<string, string>>): Promise<{ process: ServiceProcess; apiUrl: string }>;
-  /**
-   * Makes the client when it does not exist, and a key; by default one for the export alone.
-   * @throws Error when another file of tests has the client
-   */
+  /** Creates a missing client; default scope: export. @throws Error when another file has the client */
   key(clientId: string, scopes?: readonly string[]): Promise<string>;
-  /** Waits until a consumer group has committed everything that is on the bus now. */
   caughtUp(groupId: string, deadlineMs: number): Promise<void>;
-  /** Closes connections and ends processes that were started by this object. */
   stop(): Promise<void>;
 };
 
-/** Servers, tables, topics and keys, ready for services to be started against them. */
 export type System = RunningSystem & {
   readonly stack: Stack;
   readonly addresses: SystemAddresses;
@@ -74,11 +64,9 @@ export type SystemOptions = Pick<
   StackOptions,
   "kafkaListeners" | "clickhousePasswords" | "shards" | "areReplicas" | "hasKeeper" | "testRights"
 > & {
-  /** Starts what stands for the one broker of the stack; each of its brokers gets a replica of each topic. */
   readonly startKafka?: (dir: string) => Promise<KafkaCluster>;
 };
 
-/** Starts servers in an empty folder, applies the migrations and creates the topics. */
 export const startSystem = async (
   name: string,
   { startKafka, ...options }: SystemOptions = {},
@@ -89,7 +77,7 @@ export const startSystem = async (
   logFolders.set(dir, "own");
   const kafka = await startKafka?.(join(dir, "kafka"));
   const env = {
-    // Tests exceed the limits of clients; tests of limits set their own.
+    // Tests of limits set their own.
     RATE_LIMITS: "off",
     RATE_LIMITS_DATA_SUBJECT_REQUEST: "off",
     RATE_LIMITS_SMS_TRIGGER: "off",
@@ -159,7 +147,6 @@ export const startSystem = async (
   };
 };
 
-/** The processes of services that this process has started. */
 const createProcesses = ({ environments, logFolder }: SystemAddresses) => {
   const running = new Set<ServiceProcess>();
   return {
@@ -185,7 +172,6 @@ const createProcesses = ({ environments, logFolder }: SystemAddresses) => {
   };
 };
 
-/** Connects to a system that another process may have started. */
 export const connectTo = async (
   addresses: SystemAddresses,
   processes = createProcesses(addresses),
@@ -259,7 +245,7 @@ export const connectTo = async (
   };
 };
 
-/** Lets each client belong to one connection: files of tests that share a system must not see each other. */
+/** Files that share a system must not see each other's clients. */
 const createClaims = (folder: string): ((clientId: string) => void) => {
   const owner = randomUUID();
   return (clientId) => {

@@ -4,10 +4,8 @@ import { join } from "node:path";
 import { type Stack, type StackOptions, startStack } from "@conversation-export/local-stack";
 import { keepsLogs, logFolders } from "./log-folders.ts";
 
-/** Servers in the temporary folder `dir`, which `stop` removes. */
 export type TestStack = Stack & { readonly dir: string };
 
-/** Starts the servers of one file of tests. */
 export const startTestStack = async (options: Omit<StackOptions, "dir"> = {}): Promise<TestStack> => {
   const dir = await mkdtemp(join(tmpdir(), "test-stack-"));
   logFolders.set(dir, "own");

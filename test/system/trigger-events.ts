@@ -6,7 +6,6 @@ import type { System } from "./system.ts";
 const TOPIC = "sms-triggers";
 const log = createLogger({ service: "test", level: "error" });
 
-/** The events of SMS triggers on the bus of a system. */
 export const createTriggerEvents = (system: System) => {
   const count = async (): Promise<number> =>
     // A restarted broker takes a moment to lead again.

@@ -1,16 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** So many times longer than on a quiet machine may things take before a test calls them hung. */
+/** A busy machine may take so many times longer. */
 const PATIENCE = 4;
 const SHORTEST_PAUSE_MS = 50;
-/** Of what was waited already: who polls a busy system more often makes it slower. */
+/** Frequent polls slow a busy system further. */
 const PAUSE_SHARE = 1 / 20;
 
-/**
- * Polls until the condition holds, for a time that is promised to users; without `pauseMs` less often the longer it
- * takes.
- * @throws Error with `what` after `promisedMs`, and what the condition throws.
- */
+/** For times promised to users. @throws Error after `promisedMs` */
 export const within = async (
   what: string,
   promisedMs: number,
@@ -25,10 +21,7 @@ export const within = async (
   }
 };
 
-/**
- * Polls until the condition holds. `quietMs` is ample on a quiet machine; other load may take up a multiple of it.
- * @throws Error with `what` when it takes far longer, and what the condition throws.
- */
+/** `quietMs`: ample on a quiet machine. @throws Error when it takes far longer */
 export const until = (
   what: string,
   quietMs: number,

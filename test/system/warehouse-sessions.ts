@@ -1,6 +1,5 @@
 import { createSession, type Session, type Topology } from "@conversation-export/warehouse";
 
-/** Sessions of ClickHouse that a test opens and closes together. */
 export type WarehouseSessions = {
   open(url: string, topology?: Topology): Session;
   close(): Promise<void>;

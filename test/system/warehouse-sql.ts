@@ -1,9 +1,6 @@
 import { onAllShards } from "./shards.ts";
 
-/**
- * Runs one statement over HTTP, on every shard of a cluster where there is one. `url`:
- * `http://user:password@host:port/database`.
- */
+/** Runs on every shard of a cluster. */
 export const runSql = async (
   url: string,
   sql: string,
@@ -23,7 +20,7 @@ const runOn = async (
   const query = new URLSearchParams({
     database: pathname.slice(1),
     distributed_foreground_insert: "1",
-    // Tests insert rows of the past as they like.
+    // Permits rows of the past.
     log_comment: "stamped",
   });
   for (const [name, value] of Object.entries(parameters)) query.set(`param_${name}`, value);

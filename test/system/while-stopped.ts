@@ -1,6 +1,6 @@
 import { stopProcess } from "./stop-process.ts";
 
-/** Runs `work` while SIGSTOP keeps a server from doing anything. It goes on afterwards, also when `work` fails. */
+/** Uses SIGSTOP; the server continues even if `work` fails. */
 export const whileStopped = async <T>(
   { pid }: { readonly pid: number | undefined },
   work: () => Promise<T>,
