@@ -4,11 +4,9 @@ import { until } from "../system/until.ts";
 import type { ExpectedDeadLetter } from "./reference.ts";
 
 export type ReadDeadLetters = {
-  /** Dead letters by reason, most frequent first; repeated ones once. */
   readonly byReason: ReadonlyMap<string, number>;
-  /** Dead letters that came again: a batch that is delivered again sends its dead letters again. */
+  /** A batch delivered again sends its dead letters again. */
   readonly repeated: number;
-  /** One line for each dead letter that is missing, unexpected, changed or has another reason. */
   readonly problems: readonly string[];
 };
 
@@ -16,7 +14,6 @@ const DEADLINE_MS = 30_000;
 
 const headerOf = (message: BusMessage, name: string): string => String(message.headers[name] ?? "");
 
-/** Reads the dead-letter topics to their ends and compares every dead letter with the expected ones. */
 export const readDeadLetters = async (
   deps: { readonly connection: Connection; readonly admin: Admin },
   topics: readonly string[],

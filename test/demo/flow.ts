@@ -17,15 +17,11 @@ export type FlowDeps = {
   readonly admin: Admin;
   readonly reference: Reference;
   readonly partitions: number;
-  /** Exists as long as ingest runs. */
+  /** Exists while ingest runs. */
   readonly ingestPidFile: string;
 };
 
-/**
- * Sends the sample and waits until ingest and the reference have all `total` events.
- *
- * @returns the bytes of all values
- */
+/** Returns the bytes of all values. */
 export const carry = async (deps: FlowDeps, sample: Sample, total: number): Promise<number> => {
   const { connection, admin, reference } = deps;
   const progress = createProgress(process.stdout, {

@@ -1,7 +1,7 @@
 import { ops } from "../system/ops.ts";
 import type { Variables } from "./env-variables.ts";
 
-/** Creates a key for each client. The client of the env file exists already and gets a second key. */
+/** The client of the env file exists already. */
 export const createKeys = async (
   variables: Variables,
   clients: readonly string[],

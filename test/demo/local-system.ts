@@ -10,16 +10,13 @@ const CLI = join(ROOT, "deploy/local/src/cli.ts");
 
 export const GROUP = "conversation-export-ingest";
 
-/** Servers and services as `make up` starts them, in a separate folder. */
 export type LocalSystem = {
   readonly folder: string;
-  /** Starts from empty folders and returns the variables of the env file. */
   start(): Promise<Readonly<Record<string, string>>>;
-  /** Stops everything, including processes that are still starting. */
+  /** Also processes that are still starting. */
   stop(): Promise<void>;
 };
 
-/** Reads `NAME=value` lines, with or without single quotes. */
 const readEnvFile = (path: string): Record<string, string> =>
   Object.fromEntries(
     readFileSync(path, "utf8")

@@ -42,11 +42,7 @@ const readStored = async (url: string): Promise<Stored> => {
   return { disk, raw };
 };
 
-/**
- * Runs the whole demonstration. Resolves to false when the records read differ from those sent.
- *
- * @param closing receives the functions that release resources afterwards
- */
+/** False: read records differ. */
 const demonstrate = async (system: LocalSystem, keep: boolean, closing: Close[]): Promise<boolean> => {
   const options = demoSample(process.env, new Date());
   const sample = createSample(options);
@@ -54,7 +50,7 @@ const demonstrate = async (system: LocalSystem, keep: boolean, closing: Close[])
   const here = relative(process.cwd(), system.folder);
 
   print("Events go in at Kafka, through ingest into ClickHouse, and come out of the paginated export API.");
-  // Started first: it needs no server, and the processor is idle while the servers start.
+  // First, since the processor is idle while servers start.
   const reference = createReference({ options, partitions: PARTITIONS });
   closing.push(reference.stop);
 
@@ -153,11 +149,11 @@ const main = async (): Promise<void> => {
     await system.stop();
   }
   print(`\n${seconds(performance.now() - started)} in all`);
-  // An abandoned attempt to connect must not keep the process alive.
+  // A pending connection attempt must not keep the process alive.
   process.exit();
 };
 
-// kafkajs sets a negative timer for each connection, about which Node warns.
+// kafkajs sets negative timers, which Node reports.
 process.removeAllListeners("warning");
 process.on("warning", (warning) => {
   if (warning.name !== "TimeoutNegativeWarning") process.stderr.write(`${String(warning)}\n`);

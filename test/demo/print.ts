@@ -1,11 +1,9 @@
-/** A whole number with thousands separators. */
 export const count = (value: number): string => Math.round(value).toLocaleString("en");
 
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 export const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
-/** Pads columns to their widest cell, except the last. Numbers are right-aligned. */
 export const table = (rows: readonly (readonly (string | number)[])[]): string => {
   const texts = rows.map((row) => row.map((cell) => (typeof cell === "number" ? count(cell) : cell)));
   const widths = (texts[0] ?? []).map((_, column) =>

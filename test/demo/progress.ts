@@ -1,7 +1,6 @@
 import { MultiBar } from "cli-progress";
 import { count } from "./print.ts";
 
-/** Tasks that each progress from 0 to `total` of `unit`. */
 export type Tasks = { readonly names: readonly string[]; readonly total: number; readonly unit: string };
 
 export type Progress = {
@@ -56,6 +55,5 @@ const createLines = (out: NodeJS.WriteStream, { names, total, unit }: Tasks): Pr
   };
 };
 
-/** Bars on a terminal, else a line every few seconds in which something moved. */
 export const createProgress = (out: NodeJS.WriteStream, tasks: Tasks): Progress =>
   out.isTTY ? createBars(out, tasks) : createLines(out, tasks);

@@ -25,7 +25,6 @@ const report = (message: FromWorker): void => parentPort?.postMessage(message);
 const placeText = ({ topic, partition, offset }: Omit<Delivered, "event">): string =>
   `${topic}/${partition}/${offset}`;
 
-/** Folds the events at the places they get on the bus, and returns the dead letters to expect. */
 const foldSample = (): { folded: Folded; deadLetters: ExpectedDeadLetter[] } => {
   const poison = new Map<string, { digest: string; reason: string | undefined }>();
   const placeOf = createPlaces(partitions);
@@ -58,7 +57,7 @@ const foldSample = (): { folded: Folded; deadLetters: ExpectedDeadLetter[] } => 
   return { folded, deadLetters };
 };
 
-/** End users are compared in their table; their list is tested elsewhere. */
+/** Their list is tested elsewhere. */
 const compareEndUsers = async (url: string, folded: Folded): Promise<ComparedEndUsers[]> =>
   Promise.all(
     [...folded.endUsers].map(async ([client, records]) => {
@@ -95,5 +94,5 @@ const compare = async ({ apiUrl, keys, warehouseUrl }: CompareRequest): Promise<
   report({ kind: "compared", answer: { lists, endUsers, pages, bytes } });
 };
 
-// A rejection ends the worker and is reported to the parent as its error.
+// A rejection reaches the parent as the worker's error.
 parentPort?.once("message", (request: CompareRequest) => void compare(request));

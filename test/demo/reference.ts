@@ -6,10 +6,9 @@ import type { SampleOptions } from "../sample/index.ts";
 
 export type ReferenceSettings = { readonly options: Partial<SampleOptions>; readonly partitions: number };
 
-/** A record expected in the dead letters of its topic, with the SHA-256 of its value. */
+/** `digest`: SHA-256 of its value. */
 export type ExpectedDeadLetter = Rejection & { readonly digest: string };
 
-/** Sent to the worker when all records are in the warehouse. */
 export type CompareRequest = {
   readonly apiUrl: string;
   readonly keys: ReadonlyMap<string, string>;
@@ -25,7 +24,6 @@ export type CompareAnswer = {
   readonly bytes: number;
 };
 
-/** Messages of the worker. */
 export type FromWorker =
   | { readonly kind: "folding"; readonly events: number }
   | {
@@ -36,13 +34,9 @@ export type FromWorker =
   | { readonly kind: "reading"; readonly records: number }
   | { readonly kind: "compared"; readonly answer: CompareAnswer };
 
-/**
- * Computes the expected records from the same events, beside the pipeline, with plain code that shares
- * nothing with it.
- */
+/** Shares no code with the pipeline. */
 export type Reference = {
   folded(): number;
-  /** Resolves when all events are folded. */
   readonly ready: Promise<Extract<FromWorker, { kind: "folded" }>>;
   compare(request: CompareRequest, onRead: (records: number) => void): Promise<CompareAnswer>;
   stop(): Promise<void>;
@@ -54,7 +48,7 @@ export const createReference = (settings: ReferenceSettings): Reference => {
   let onReading: (records: number) => void = () => {};
   const ready = Promise.withResolvers<Extract<FromWorker, { kind: "folded" }>>();
   const compared = Promise.withResolvers<CompareAnswer>();
-  // A failure reaches those that await the promises; it is not an unhandled rejection.
+  // Callers await the promises.
   ready.promise.catch(() => {});
   compared.promise.catch(() => {});
 

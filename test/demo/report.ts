@@ -3,10 +3,9 @@ import type { ReadDeadLetters } from "./dead-letters.ts";
 import { count, megabytes, table } from "./print.ts";
 import type { CompareAnswer } from "./reference.ts";
 
-/** Bytes in ClickHouse: on disk, and before compression. */
+/** In bytes; `raw`: before compression. */
 export type Stored = { readonly disk: number; readonly raw: number };
 
-/** Describes the content of the sample. */
 export const describeSample = (totals: SampleTotals, clients: number, lateShare: number): string => {
   const { accepted, records, duplicates, poison, nulls } = totals;
   const exports = accepted.conversation + accepted.message + accepted.end_user;
@@ -18,7 +17,6 @@ export const describeSample = (totals: SampleTotals, clients: number, lateShare:
   ].join("\n");
 };
 
-/** One line for each compared list, and the first differences of lists that differ. */
 export const describeComparison = ({ lists, endUsers }: CompareAnswer): string => {
   const verdict = (equal: boolean): string => (equal ? "equal" : "DIFFERENT");
   const lines = table([
@@ -64,7 +62,7 @@ export const describeDeadLetters = (
   ].join("\n");
 };
 
-/** The amounts of this run. Its times say nothing: producer, reference and all servers share the machine. */
+/** No times: producer, reference and servers share the machine. */
 export const describeRun = (
   totals: SampleTotals,
   run: { producedBytes: number; answer: CompareAnswer; stored: Stored },
@@ -84,7 +82,6 @@ export const describeRun = (
   ]);
 };
 
-/** Lines to paste into a shell. */
 export const describeRequests = (envFile: string, since: string, conversation: string): string =>
   [
     `. ${envFile}; auth="Authorization: Bearer $EXPORT_API_KEY"; export_url="$EXPORT_API_URL/v2/export"`,

@@ -85,7 +85,6 @@ describe("every rule", () => {
 describe("docs/scaling.md", () => {
   const page = readFileSync(join(ROOT, "docs/scaling.md"), "utf8");
   const queries = [...page.matchAll(/^```promql\n([\s\S]*?)^```$/gm)].map(([, query = ""]) => query);
-  /** Without comments and layout. */
   const bare = (query: string): string => query.replace(/#.*$/gm, "").replaceAll(/\s+/g, " ").trim();
 
   it("asks for metrics and labels that there are", () => {

@@ -9,7 +9,6 @@ const section = (heading: string): string => page.split(`\n## ${heading}\n`)[1]?
 const pathsOf = (text: string): string[] =>
   [...text.matchAll(/`((?:packages|services|deploy|test)[\w./-]*)`/g)].map(([, path = ""]) => path);
 
-/** Folders with sources of one workspace, except those that hold all of them. */
 const foldersOf = (workspace: string): string[] =>
   readdirSync(join(ROOT, workspace, "src"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())

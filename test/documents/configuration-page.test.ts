@@ -26,7 +26,7 @@ const readersOf = async (path: string): Promise<ReadConfig[]> => {
   return Object.values(module).filter((one): one is ReadConfig => typeof one === "function");
 };
 
-/** The names that a service looks for in its environment. */
+/** Records the names that a service reads. */
 const variablesOf = async (path: string): Promise<string[]> => {
   const names = new Set<string>();
   const env = new Proxy(REQUIRED, {
@@ -39,7 +39,7 @@ const variablesOf = async (path: string): Promise<string[]> => {
   return [...names].sort();
 };
 
-/** Values that every schema takes for what it requires. */
+/** Valid for every schema. */
 const REQUIRED: Readonly<Record<string, string>> = {
   CLICKHOUSE_URL: "http://user:password@localhost:8123/conversation_export",
   CLICKHOUSE_LOOKUP_URL: "http://user:password@localhost:8123/conversation_export",
@@ -53,7 +53,7 @@ const REQUIRED: Readonly<Record<string, string>> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
 };
 
-/** What is surely not the default, and valid all the same. */
+/** Valid, but not the default. */
 const another = (value: string): string => {
   const others: Readonly<Record<string, string>> = {
     info: "debug",
@@ -68,7 +68,7 @@ const another = (value: string): string => {
     "1200/1m": "off",
     "10/1s,10000/1d": "off",
     "0.01": "0.02",
-    // One more is the default of the port of the board.
+    // One more is the board's default port.
     "9090": "9190",
   };
   return others[value] ?? (/^\d+$/.test(value) ? String(Number(value) + 1) : `${value}-other`);

@@ -8,7 +8,6 @@ const ROOT = join(import.meta.dirname, "../..");
 const TESTS = join(ROOT, "test");
 const SUPPORT = join(ROOT, "test/conformance");
 
-/** Every section of the specification that states a rule, and what is true of all of them. */
 const SECTIONS = "1 2 2.1 2.2 2.3 2.4 2.5 4.1 4.2 4.3 4.4 4.5 4.6 5 7 8 9 Isolation".split(" ");
 const ERROR_TYPES = [
   "bad_request",
@@ -21,7 +20,7 @@ const ERROR_TYPES = [
   "content_too_large",
   "unprocessable_content",
 ];
-/** Fields for which the specification allows null. */
+/** Where the specification allows null. */
 const NULLABLE = new Set(
   [
     "end_user_id generated_topic_label generated_topic_v2_id generated_topic_v2_title generated_topic_v2_desc",
@@ -74,13 +73,11 @@ const supportText = globSync("*.ts", { cwd: SUPPORT })
   .map((name) => readFileSync(join(SUPPORT, name), "utf8"))
   .join("\n");
 
-/** What the last column of the departures names. */
 const reported: Reference[] = departures
   .map((line) => line.split(" | ").at(-1) ?? "")
   .flatMap((cell) => [...cell.matchAll(REFERENCE)].map(([, file = "", title = ""]) => ({ file, title })));
 const references = [...rows.flatMap(({ tests }) => tests), ...reported];
 
-/** The titles of `it("…")` and the templates of `it.each(…)("…")`. */
 const titlesOf = (source: string): string[] => {
   const titles: string[] = [];
   const isIt = (callee: ts.Expression): boolean =>
@@ -100,19 +97,14 @@ const titles = new Map([...files].map(([name, source]) => [name, titlesOf(source
 
 const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-/**
- * What is in the title for the placeholders of the template; undefined when it is not of this template.
- */
+/** Values of the placeholders; undefined: another template. */
 const casesOf = (template: string, title: string): string[] | undefined => {
   if (template === title) return [];
   const parts = template.split(PLACEHOLDER).map(escape);
   return new RegExp(`^${parts.join("(.+?)")}$`).exec(title)?.slice(1);
 };
 
-/**
- * true when the title is one of the file, and a case of its template has a name that stands there or in its
- * data.
- */
+/** A case's name must occur in the file or its data. */
 const exists = ({ file, title }: Reference): boolean => {
   const data = `${files.get(file) ?? ""}\n${supportText}`;
   return (titles.get(file) ?? []).some((template) =>

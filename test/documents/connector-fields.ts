@@ -1,4 +1,3 @@
-/** What the connectors say of fields, made from the kinds of records. */
 import { type Column, columnsOf, KIND_NAMES, RECORD_KINDS } from "@conversation-export/domain";
 
 const LISTS = KIND_NAMES.map((kind) => {
@@ -16,7 +15,6 @@ const between = (text: string, start: string, end: string, made: string): string
   return text.slice(0, from) + made + text.slice(to);
 };
 
-/** The manifest for Airbyte with the streams of today. */
 export const airbyteManifest = (before: string): string => {
   const streams = LISTS.map(({ list, id, columns }) => {
     const fields = columns
@@ -53,7 +51,6 @@ const DLT_TYPES: Readonly<Record<string, string>> = {
   object: "json",
 };
 
-/** Words in lines of at most 110 characters. */
 const wrapped = (words: readonly string[]): string => {
   const lines: string[] = [];
   for (const word of words) {
@@ -64,7 +61,6 @@ const wrapped = (words: readonly string[]): string => {
   return lines.length === 1 ? `"${lines.join("")}"` : `"""${lines.join("\n            ")}"""`;
 };
 
-/** The source for dlt with the columns of today. */
 export const dltSource = (before: string): string => {
   const ids = LISTS.map(({ list, id }) => `"${list}": "${id}"`);
   const lists = LISTS.map(({ list, id, columns }) => {

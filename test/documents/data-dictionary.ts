@@ -14,7 +14,6 @@ const section = ({ name, comment, columns, key }: AnalyticsView): string =>
     ...columns.map((column) => `| \`${column.name}\` | \`${cell(column.type)}\` | ${cell(column.comment)} |`),
   ].join("\n");
 
-/** docs/data-dictionary.md */
 export const renderDictionary = (): string => `# Data dictionary
 
 The views for analysts ([analytics.md](analytics.md)), made from the descriptions of the fields by
@@ -23,7 +22,6 @@ The views for analysts ([analytics.md](analytics.md)), made from the description
 ${ANALYTICS_VIEWS.map(section).join("\n\n")}
 `;
 
-/** docs/dbt/sources.yml */
 export const renderDbtSources = (): string => {
   const sources = {
     version: 2,
@@ -31,7 +29,6 @@ export const renderDbtSources = (): string => {
       {
         name: "conversation_export",
         description: "Views of the export service for analysts: one row for each live record",
-        // The database of the tables with _analytics behind it.
         schema: "{{ var('conversation_export_schema', 'conversation_export_analytics') }}",
         tables: ANALYTICS_VIEWS.map(({ name, comment, columns, key }) => ({
           name,

@@ -1,19 +1,15 @@
-/** A metric as a process shows it. */
 export type Family = {
   readonly name: string;
   readonly type: string;
-  /** Labels of its series with the values that were seen, without what their type brings. */
+  /** Without those of its type. */
   readonly labels: ReadonlyMap<string, ReadonlySet<string>>;
 };
 
-/** What a type brings by itself. */
 const OWN_LABELS: Readonly<Record<string, string>> = { histogram: "le", summary: "quantile" };
 
-/** The names by which queries call a metric. */
 export const seriesNames = ({ name, type }: Pick<Family, "name" | "type">): string[] =>
   type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
 
-/** Reads the text of /metrics; `ignored` are labels that are on every series. */
 export const readExposition = (text: string, ignored: readonly string[]): Map<string, Family> => {
   type Growing = Omit<Family, "labels"> & { readonly labels: Map<string, Set<string>> };
   const families = new Map<string, Growing>();

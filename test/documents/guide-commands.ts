@@ -6,7 +6,6 @@ import { promisify } from "node:util";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** The blocks of a language, by default commands, below a heading of a page in docs. */
 export const blocksOf = (page: string, heading: string, language = "sh"): string[] => {
   const text = readFileSync(join(ROOT, "docs", page), "utf8");
   const [, section = ""] = text.split(`\n## ${heading}\n`);
@@ -15,12 +14,11 @@ export const blocksOf = (page: string, heading: string, language = "sh"): string
   return Array.from(blocks).flatMap(([, given, block = ""]) => (given === language ? [block] : []));
 };
 
-/** Runs commands of a page one after the other, as a person would in a shell; rejects when one fails. */
 export const runCommands = async (
   env: Readonly<Record<string, string>>,
   ...blocks: readonly string[]
 ): Promise<string> => {
-  // The command is installed already, and npx takes its time to find that out.
+  // The command is installed, and npx is slow to notice.
   const script = ["set -euo pipefail", 'npx() { "$@"; }', ...blocks].join("\n");
   const { stdout } = await promisify(execFile)("bash", ["-c", script], {
     cwd: ROOT,

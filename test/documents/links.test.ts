@@ -7,7 +7,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const pages = globSync(["*.md", "docs/**/*.md", "test/README.md"], { cwd: ROOT }).sort();
 const LINK = /\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)/g;
 
-/** The anchor that GitHub gives a heading. */
+/** As GitHub makes it. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()

@@ -7,7 +7,7 @@ import { wrapperOf } from "./metric-sources.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const LEVELS: readonly string[] = ["info", "warn", "error", "fatal"];
 
-/** A message that a source logs; `whole` is false for one that begins so and goes on with a value. */
+/** `whole` false: a value follows the text. */
 export type LogMessage = {
   readonly file: string;
   readonly level: string;
@@ -15,7 +15,7 @@ export type LogMessage = {
   readonly whole: boolean;
 };
 
-/** The texts that an expression may be, as far as they stand there. */
+/** Only literal texts are known. */
 const textsOf = (node: ts.Expression): { text: string; whole: boolean }[] => {
   if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) {
     return [{ text: node.text, whole: true }];
@@ -25,7 +25,7 @@ const textsOf = (node: ts.Expression): { text: string; whole: boolean }[] => {
   return [];
 };
 
-/** Every message that services and packages log at `info` or above, but for those that are made elsewhere. */
+/** At `info` or above. */
 export const readLogMessages = (): LogMessage[] => sourceFiles().flatMap(readFile);
 
 const sourceFiles = (): string[] =>
@@ -33,7 +33,6 @@ const sourceFiles = (): string[] =>
     .filter((file) => !/\.(test|fixture)\.ts$/.test(file) && !file.startsWith("services/ops/"))
     .sort();
 
-/** Calls of a file, in the order of the text. */
 const callsOf = (file: string): ts.CallExpression[] => {
   const text = readFileSync(join(ROOT, file), "utf8");
   const calls: ts.CallExpression[] = [];
@@ -45,13 +44,9 @@ const callsOf = (file: string): ts.CallExpression[] => {
   return calls;
 };
 
-/** A field that a source gives to a line, or to all lines of a logger. */
 export type LogField = { readonly file: string; readonly field: string };
 
-/**
- * Every field that services and packages log at `info` or above, as far as they are written where the line
- * is.
- */
+/** At `info` or above. */
 export const readLogFields = (): LogField[] =>
   sourceFiles().flatMap((file) =>
     callsOf(file).flatMap(({ expression, arguments: [given] }) => {

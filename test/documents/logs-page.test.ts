@@ -7,17 +7,14 @@ const PAGE = fileURLToPath(new URL("../../docs/logs.md", import.meta.url));
 const messages = readLogMessages();
 const fields = readLogFields();
 
-/** Names of the table of fields. */
 const documentedFields = [
   ...(/^## Fields\n([\s\S]*?)^## /m.exec(readFileSync(PAGE, "utf8"))?.[1] ?? "").matchAll(
     /^\| (`[^|]+) \|/gm,
   ),
 ].flatMap(([, cell = ""]) => [...cell.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name));
-/** Words for what a line must not carry, whoever writes it. */
 const PERSONAL =
   /^(email|phone|address|ip|remoteAddress|url|query|body|payload|value|record|event|text|name|user|key|headers|authorization)$/i;
 
-/** Lines of the tables: messages that share a level. */
 const documented = [...readFileSync(PAGE, "utf8").matchAll(/^\| (`".*?"`) \| (\w+) \|/gm)].flatMap(
   ([, cell = "", level = ""]) =>
     [...cell.matchAll(/`"(.+?)"`/g)].map(([, text = ""]) => ({ level, text: text.replace(/…$/, "") })),

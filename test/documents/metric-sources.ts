@@ -21,11 +21,7 @@ const labelsOf = (node: ts.Expression | undefined): string[] =>
     ? node.elements.filter(isText).map(({ text }) => text)
     : [];
 
-/**
- * Every metric that the sources register through `counter`, `gauge` or `histogram`. A name in the place of a
- * text is followed to the calls of the function of the same file that it is a parameter of, by the first
- * argument.
- */
+/** A name that is a parameter is followed to the calls in the same file. */
 export const readMetricSources = (): MetricSource[] =>
   globSync("{packages,services}/*/src/**/*.ts", { cwd: ROOT })
     .filter((file) => !/\.(test|fixture)\.ts$/.test(file))
@@ -58,7 +54,6 @@ const readFile = (file: string): MetricSource[] => {
   });
 };
 
-/** The name of the function that a call is in. */
 export const wrapperOf = (call: ts.Node): string | undefined => {
   for (let node: ts.Node = call; node.parent !== undefined; node = node.parent) {
     if (

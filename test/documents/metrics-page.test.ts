@@ -35,7 +35,7 @@ describe("docs/metrics.md", () => {
     const recorded = new Map(
       readRules().flatMap(({ record, expr }) => (record === undefined ? [] : [[record, expr] as const])),
     );
-    /** Metrics behind a query, through recorded series. */
+    /** Through recorded series. */
     const metricsOf = (expr: string): string[] =>
       readQuery(expr).selectors.flatMap(({ metric }) => {
         const behind = recorded.get(metric);

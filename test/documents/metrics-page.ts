@@ -8,18 +8,16 @@ const ROW = /^\| `([\w:]+)` \| (\w+) \| (.*?) \| (.*?) \| (.*?) \|$/gm;
 export const SERVICES = ["ingest", "export-api", "jobs"] as const;
 export type Service = (typeof SERVICES)[number];
 
-/** A line of docs/metrics.md. */
 export type MetricRow = {
   readonly services: readonly Service[];
   readonly name: string;
   readonly type: string;
   readonly labels: readonly string[];
   readonly meaning: string;
-  /** Alerts that look at it. */
   readonly alerts: readonly string[];
 };
 
-/** Sections are headed by the services that have their metrics; those under `Elsewhere` belong to none. */
+/** Those under `Elsewhere` belong to no service. */
 const servicesOf = (heading: string): readonly Service[] =>
   heading === "Every process"
     ? SERVICES
@@ -29,7 +27,6 @@ const codes = (cell: string): string[] => [...cell.matchAll(/`([\w:]+)`/g)].map(
 const links = (cell: string): string[] =>
   [...cell.matchAll(/\[(\w+)\]\(runbooks\/\w+\.md\)/g)].map(([, name = ""]) => name);
 
-/** The table of all metrics, section by section. */
 export const readMetricsPage = (): MetricRow[] =>
   [...readFileSync(PAGE, "utf8").matchAll(SECTION)].flatMap(([, heading = "", body = ""]) =>
     [...body.matchAll(ROW)].map(([, name = "", type = "", labels = "", meaning = "", alerts = ""]) => ({

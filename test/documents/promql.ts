@@ -2,18 +2,18 @@ import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@prometheus-io/lezer-promql";
 
 export type Matcher = { readonly label: string; readonly op: string; readonly value: string };
-/** `metric` is empty for a selector that names none. */
+/** Empty: none is named. */
 export type Selector = { readonly metric: string; readonly matchers: readonly Matcher[] };
-/** What a query names; `labels` are those that it groups or joins by. */
+/** `labels`: grouped or joined by. */
 export type Query = { readonly selectors: readonly Selector[]; readonly labels: readonly string[] };
 
-/** What Grafana puts in, as values that the grammar takes. Variables within strings need nothing. */
+/** Replaces Grafana's variables outside strings, which the grammar rejects. */
 const fillIn = (expression: string): string =>
   expression.replaceAll(/\$__(rate_interval|interval|range)\b/g, "5m");
 
 const unquote = (text: string): string => JSON.parse(text) as string;
 
-/** Reads a query of Prometheus. Throws when it is none. */
+/** Throws when it is no query. */
 export const readQuery = (expression: string): Query => {
   const text = fillIn(expression);
   const textOf = (node: SyntaxNode): string => text.slice(node.from, node.to);

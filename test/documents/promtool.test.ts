@@ -6,7 +6,7 @@ import { isFullSize } from "../system/size.ts";
 import { alertFiles, alertTestFiles } from "./watch-files.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** Hours and days minute by minute take a minute to compute. */
+/** They take a minute to compute. */
 const LONG = /\/(quiet|slo-days)\.yaml$/;
 
 const promtool = findGoProgram("promtool");

@@ -1,4 +1,4 @@
-/** A word that the glossary retires in one sense. `allowed`: how often it still occurs under a path. */
+/** `allowed`: occurrences left under a path. */
 export type RetiredWord = {
   readonly words: RegExp;
   readonly better: string;

@@ -16,7 +16,6 @@ export type Rule = {
 export type Alert = Rule & { readonly alert: string };
 type RuleFile = { readonly groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[] };
 
-/** A test of promtool: what it expects of a query at an instant. */
 export type AlertTest = {
   readonly name: string;
   readonly input_series: readonly { readonly series: string }[];
@@ -60,7 +59,6 @@ export type SqlDashboard = Omit<Dashboard, "panels" | "file"> & {
   })[];
 };
 
-/** A query with the place that it is in. */
 export type PlacedQuery = { readonly place: string; readonly expr: string };
 
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
@@ -72,7 +70,6 @@ export const alertTestFiles = (): string[] => filesIn("deploy/charts/alert-tests
 export const readAlertTests = (): AlertTest[] =>
   alertTestFiles().flatMap((file) => (parse(read(file)) as { tests: AlertTest[] }).tests);
 
-/** Rules of Prometheus, from all files. */
 export const readRules = (): Rule[] =>
   alertFiles().flatMap((file) => (parse(read(file)) as RuleFile).groups.flatMap(({ rules }) => rules));
 
@@ -85,20 +82,17 @@ export const readDashboards = (): Dashboard[] =>
     file: basename(file),
   }));
 
-/** The dashboard that asks the views for analysts, by SQL. */
 export const readSupportDashboard = (): SqlDashboard =>
   JSON.parse(
     read("deploy/charts/conversation-export/files/dashboards/analytics/support.json"),
   ) as SqlDashboard;
 
-/** All panels, also those within rows. */
 export const panelsOf = (dashboard: Pick<Dashboard, "panels">): Panel[] =>
   dashboard.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
 
 export const ruleQueries = (): PlacedQuery[] =>
   readRules().map(({ alert, record, expr }) => ({ place: alert ?? record ?? "", expr }));
 
-/** Queries of panels, and those behind the variables of dashboards. */
 export const dashboardQueries = (): PlacedQuery[] =>
   readDashboards().flatMap((dashboard) => [
     ...panelsOf(dashboard).flatMap(({ title, targets = [] }) =>
@@ -113,7 +107,6 @@ export const dashboardQueries = (): PlacedQuery[] =>
     }),
   ]);
 
-/** Pages of docs/runbooks, by the name of the alert. */
 export const readRunbooks = (): Map<string, string> =>
   new Map(
     filesIn("docs/runbooks/[A-Z]*.md")

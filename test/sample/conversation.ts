@@ -52,7 +52,7 @@ function classifications(random: Random, script: Script, nonstandardShare: numbe
   return array([item]);
 }
 
-/** The survey: empty when it was not answered. */
+/** Empty: not answered. */
 function csat(random: Random, nonstandardShare: number): JsonText {
   if (random.chance(0.6)) return random.chance(0.15) ? "null" : "{}";
   const isPositive = random.chance(0.7);
@@ -132,7 +132,7 @@ function tools(random: Random, script: Script, nonstandardShare: number): JsonTe
   );
 }
 
-/** The record of one export of a conversation, with every field of the specification (section 2.1). */
+/** Every field of specification 2.1. */
 export function writeConversation(
   options: SampleOptions,
   plan: ConversationPlan,
@@ -140,7 +140,7 @@ export function writeConversation(
 ): SampleRecord {
   const { script } = plan;
   const nonstandard = options.nonstandardShare;
-  // Facts come from a stream shared by all exports, changes between exports from a stream of each export.
+  // All exports share facts; changes come from a stream of each export.
   const facts = createRandom(options.seed, "facts", plan.index);
   const random = createRandom(options.seed, "export", plan.index, ordinal);
   const [browser, browserVersion] = facts.pick(BROWSERS);

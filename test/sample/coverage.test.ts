@@ -28,7 +28,6 @@ function listOf(field: string): Fields[] {
   return dataOf("conversation").flatMap((data) => (data[field] as Fields[] | null | undefined) ?? []);
 }
 
-/** Names of the fields that never have a value. */
 function missingFrom(objects: readonly Fields[], names: readonly string[]): string[] {
   return names.filter((name) => !objects.some((one) => one[name] !== undefined && one[name] !== null));
 }
@@ -216,7 +215,6 @@ describe("handoffs", () => {
     conversations = [...exportsOf.values()];
   });
 
-  /** true when the latest attempts of some target in an earlier and a later export satisfy the relation. */
   const someTarget = (holds: (earlier: Attempt, later: Attempt | undefined) => boolean): boolean =>
     conversations.some((exports) =>
       exports.some((a) =>

@@ -7,7 +7,7 @@ import type { EndUserPlan } from "./plan.ts";
 import { createRandom } from "./values/random.ts";
 import { disguise, type SampleRecord, textOrNull } from "./record.ts";
 
-/** The record of one export of an end user, with every field of the specification (section 2.5). */
+/** Every field of specification 2.5. */
 export function writeEndUser(options: SampleOptions, plan: EndUserPlan, ordinal: number): SampleRecord {
   const nonstandard = options.nonstandardShare;
   const facts = createRandom(options.seed, "end-user-facts", plan.index);

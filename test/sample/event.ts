@@ -3,21 +3,19 @@ import type { Random } from "./values/random.ts";
 
 export type RecordKind = "conversation" | "message" | "end_user";
 
-/** A message for the bus. */
 export type BusEvent = {
   readonly kind: RecordKind;
-  /** Keeps all exports of one record on one partition. */
+  /** Keeps all exports of a record on one partition. */
   readonly key: string;
-  /** null has no meaning and is skipped; an empty value is poison. */
+  /** Null is skipped, an empty value is poison. */
   readonly value: Buffer | null;
   readonly headers: Record<string, string>;
-  /** true when it must be rejected. */
+  /** It must be rejected. */
   readonly poison: boolean;
-  /** The expected reason of the rejection. */
   readonly reason?: string;
 };
 
-/** Attributes of a CloudEvent, in the order of writing. */
+/** In the order of writing. */
 export type Attributes = Readonly<Record<string, string>>;
 
 export const EVENT_TYPES: Readonly<Record<RecordKind, string>> = {
@@ -30,7 +28,7 @@ export type Wire = { readonly value: Buffer; readonly headers: Record<string, st
 
 export const STRUCTURED = "application/cloudevents+json";
 
-/** One JSON text with attributes and `data` (CloudEvents JSON format 1.0). */
+/** CloudEvents JSON format 1.0. */
 export function structured(
   attributes: Attributes,
   data: JsonText | undefined,
@@ -43,7 +41,7 @@ export function structured(
   return { value: Buffer.from(object(members, spaced)), headers };
 }
 
-/** `data` as the value, attributes as `ce_` headers (CloudEvents Kafka binding 1.0, section 3.2). */
+/** CloudEvents Kafka binding 1.0, section 3.2. */
 export function binary(attributes: Attributes, data: JsonText): Wire {
   const headers: Record<string, string> = { "content-type": "application/json" };
   for (const [name, text] of Object.entries(attributes)) {
@@ -52,7 +50,6 @@ export function binary(attributes: Attributes, data: JsonText): Wire {
   return { value: Buffer.from(data), headers };
 }
 
-/** Writes the event in one of the forms that a producer may choose. */
 export function writeEvent(
   random: Random,
   attributes: Attributes,

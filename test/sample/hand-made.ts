@@ -1,10 +1,7 @@
 import { RECORD_KINDS } from "@conversation-export/domain";
 import type { BusEvent, RecordKind } from "./index.ts";
 
-/**
- * Makes a minimal event in structured mode. `data` is used unchanged, a string as JSON text; `time` is the
- * instant of the export.
- */
+/** Minimal, structured mode; text `data` is JSON as it is. */
 export const handMade = (options: {
   readonly kind: RecordKind;
   readonly client: string;

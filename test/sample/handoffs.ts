@@ -19,7 +19,7 @@ export const REASON_CODES = [
 ] as const;
 
 const UNKNOWN_REASON = "queue_closed";
-/** Most handoffs before this instant carry no reason (specification 2.1). */
+/** Before it most handoffs lack a reason (specification 2.1). */
 const REASONS_SINCE: Micros = Date.parse("2026-10-07T00:00:00Z") * 1_000;
 const TARGETS = ["Billing team", "Level 2", "Zendesk", "Phone callback", "Store São Paulo"];
 
@@ -57,13 +57,12 @@ function drawId(
 ): string {
   const earlier = attempts.at(-1);
   if (earlier !== undefined && random.chance(nonstandardShare)) {
-    // A different target with the same text, or the same attempt at a later instant.
+    // Another target with the same text, or the same attempt later.
     return handoffId === null && earlier.handoffId !== null ? earlier.handoffId : earlier.id;
   }
   return random.hex(24);
 }
 
-/** All attempts of a conversation, in time order; empty for most conversations. */
 function planAttempts(options: SampleOptions, plan: ConversationPlan): Attempt[] {
   const random = createRandom(options.seed, "handoffs", plan.index);
   const attempts: Attempt[] = [];
@@ -110,7 +109,7 @@ function writeEntry(
   return object([...kept, ...unknownMembers(random, nonstandardShare / 4, "queue_position")]);
 }
 
-/** The latest attempt of each target, as the platform documents its exports. */
+/** As the platform documents its exports. */
 function latestPerTarget(attempts: readonly Attempt[]): Attempt[] {
   const latest = new Map<string, Attempt>();
   for (const attempt of attempts) {
@@ -121,10 +120,6 @@ function latestPerTarget(attempts: readonly Attempt[]): Attempt[] {
   return [...latest.values()];
 }
 
-/**
- * The handoffs of one export. Later exports have more attempts and settled outcomes; sometimes fewer entries,
- * an earlier date for a known target, two entries for one target, or no order.
- */
 export function writeHandoffs(options: SampleOptions, plan: ConversationPlan, ordinal: number): JsonText[] {
   const random = createRandom(options.seed, "handoffs", plan.index, ordinal);
   const all = planAttempts(options, plan);

@@ -13,7 +13,7 @@ const flag = (random: Random): JsonText => json(random.chance(0.5));
 const mostlyNot = (random: Random): JsonText => json(random.chance(0.1));
 const page = (random: Random): string => `https://shop.example.com/p/${random.hex(6)}?a=1&b=%20`;
 
-/** The ten shapes of message_data (specification 2.3). */
+/** Specification 2.3. */
 export const SHAPES: Readonly<Record<string, Content>> = {
   greeting: (random) => [
     ["external_chat_id", json(random.uuid())],
@@ -125,7 +125,7 @@ function shapeOf(random: Random, speaker: Speaker, ordinal: number, length: numb
 }
 
 function messageData(random: Random, turn: Turn, shape: string, nonstandardShare: number): JsonText {
-  // An unknown shape, a shape without its fields, or none at all: kept, never refused.
+  // Such messages are kept, never rejected.
   if (random.chance(nonstandardShare / 4)) {
     return random.pick([
       "null",
@@ -152,7 +152,7 @@ function answerId(random: Random, speaker: Speaker, isGenerative: boolean): Json
   return isGenerative ? '"None"' : json(random.hex(24));
 }
 
-/** The record of one export of a message, with every field of the specification (section 2.2). */
+/** Every field of specification 2.2. */
 export function writeMessage(
   options: SampleOptions,
   plan: ConversationPlan,

@@ -3,26 +3,20 @@ import type { BusEvent } from "./index.ts";
 import { DAY, type Micros, SECOND, writeInstant } from "./values/instants.ts";
 import type { Random } from "./values/random.ts";
 
-/** 2026-10-01T09:02:11.004500Z in µs: with a fraction that some exports leave out. */
+/** In µs, with a fraction that some exports leave out. */
 export const FIRST_DAY: Micros = Date.UTC(2026, 9, 1, 9, 2, 11) * 1_000 + 4_500;
-/** Days on which records are created. */
 export const DAYS = 4;
-/** Conversations to which messages belong. */
 export const THREADS = ["c1", "c2"] as const;
 
 const EXPORTED: Micros = FIRST_DAY + 10 * DAY;
 /** Few, so that some exports of a record have the same time. */
 const EXPORT_SECONDS = 5_000;
-/** Seconds of a day at which records are created: fewer than records, so that dates tie. */
+/** Fewer than records, so that dates tie. */
 const CREATION_SECONDS = 40;
 
-/** Where a test reads the instant of the export out of a record, also out of the legacy versions. */
+/** These fields carry the export's instant, also in legacy versions. */
 export const STAMP = { conversations: "platform", messages: "answer_title" } as const;
 
-/**
- * The date of creation as one export has it: mostly that of the record, in another form, without its
- * fraction, or on another day.
- */
 const createdBy = (random: Random, number: number): Micros => {
   const day = random.chance(0.5) ? number % DAYS : random.int(DAYS);
   const exact = FIRST_DAY + day * DAY + (number % CREATION_SECONDS) * SECOND;
@@ -38,10 +32,6 @@ const handoffOf = (random: Random, number: number, stamp: string): Record<string
   reasoning: stamp,
 });
 
-/**
- * One export of conversation `c<number>` or message `m<number>`, under a date of creation that differs from
- * one export to the next, at a random time and on a random partition.
- */
 export const movingExport = (
   random: Random,
   kind: "conversation" | "message",
@@ -62,6 +52,6 @@ export const movingExport = (
           [STAMP.conversations]: time,
         }
       : { _id: id, date_created, conversation_id: random.pick(THREADS), [STAMP.messages]: time };
-  // Not by the id: two processes write rows of one record at the same time.
+  // Not by id, so that two processes write rows of one record.
   return { ...handMade({ kind, client, id, time, data }), key: random.hex(8) };
 };

@@ -3,29 +3,25 @@ import type { Dialog } from "./script.ts";
 export type SampleOptions = {
   readonly seed: string | number;
   readonly conversations: number;
-  /** Mean messages of a conversation; with `texts` the dialog sets the number. */
+  /** Mean; `texts` overrides it. */
   readonly messagesPerConversation: number;
   readonly clients: readonly string[];
-  /** First creation instant, in a form that `Date` parses. */
   readonly start: string;
-  /** Days over which conversations are created; exports may follow up to five days later. */
+  /** Exports may follow up to five days later. */
   readonly days: number;
-  /** Mean exports of a conversation, including the first; a whole number is exact. */
+  /** Mean; a whole number is exact. */
   readonly exportsPerConversation: number;
   readonly endUsers: number;
-  /** Share of events that reach the bus a minute to a day and a half late, or after a newer export. */
   readonly lateShare: number;
-  /** Share of events that reach the bus twice, byte for byte. */
   readonly duplicateShare: number;
-  /** Share of additional events that must be rejected. */
+  /** Of additional events. */
   readonly poisonShare: number;
-  /** Share of additional events with a null value, which are skipped. */
+  /** Of additional events. */
   readonly nullShare: number;
-  /** How often odd but valid things occur: missing fields, rare number forms, unknown keys, strange ids. */
+  /** Odd but valid. */
   readonly nonstandardShare: number;
-  /** Number of conversations of a client that share a creation instant; one in twenty is in such a tie. */
+  /** Conversations that share a creation instant. */
   readonly tieSize: number;
-  /** Real dialogs to use instead of the sample's own texts. */
   readonly texts?: readonly Dialog[];
 };
 

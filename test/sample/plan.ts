@@ -3,10 +3,8 @@ import type { SampleOptions } from "./options.ts";
 import { createRandom, drawCount, type Random } from "./values/random.ts";
 import { followDialog, type Script, writeScript } from "./script.ts";
 
-/** One export of a record: its instant, the update date it shows, and its arrival on the bus. */
 export type ExportPlan = {
   readonly time: Micros;
-  /** null: the record has no date of its last update */
   readonly updatedAt: Micros | null;
   readonly arrival: Micros;
 };
@@ -38,10 +36,8 @@ export type EndUserPlan = {
 };
 
 const TIES_PER = 20;
-/** Share of messages that are exported again, with a review or a click. */
 const MESSAGE_AGAIN = 0.06;
 
-/** No record with this index or a larger one reaches the bus before this instant. */
 export function earliestArrival(options: SampleOptions, index: number, count: number): Micros {
   return slotStart(options, index, count) - SECOND;
 }
@@ -51,7 +47,6 @@ function slotStart(options: SampleOptions, index: number, count: number): Micros
   return start + Math.floor((index / Math.max(count, 1)) * options.days * DAY);
 }
 
-/** The index whose creation instant the conversation has: its own, or the first of its tie. */
 function tieLeader(options: SampleOptions, index: number): number {
   const period = options.tieSize * TIES_PER;
   const leader = index - (index % period) + Math.floor(period / 2);
@@ -64,12 +59,11 @@ function createdAt(options: SampleOptions, kind: string, index: number, count: n
   return coarsen(random, slotStart(options, index, count) + Math.floor(random.next() * slot));
 }
 
-/** A delay from a minute to a day and a half, mostly short. */
 function lateness(random: Random): Micros {
   return Math.floor(MINUTE * Math.exp(random.next() * Math.log(36 * 60)));
 }
 
-/** Plans the exports at `times`; an older export may be made to arrive after its successor. */
+/** An older export may arrive after its successor. */
 function planExports(
   options: SampleOptions,
   random: Random,
@@ -100,7 +94,7 @@ function planConversationExports(
   for (let at = 0; at < count; at += 1) {
     if (at > 0) {
       const gap = random.chance(0.12) ? DAY + random.int((4 * DAY) / count) : MINUTE + random.int(5 * HOUR);
-      // Two exports of one instant: only their places on the bus order them.
+      // Exports of one instant: only their places on the bus order them.
       const isSameInstant = random.chance(options.nonstandardShare / 4);
       if (!isSameInstant) {
         time = coarsen(random, time + gap);
@@ -120,7 +114,7 @@ function planMessages(options: SampleOptions, index: number, created: Micros, le
   let at = created;
   for (let ordinal = 0; ordinal < length; ordinal += 1) {
     const random = createRandom(options.seed, "message", index, ordinal);
-    // The greeting and some answers have exactly the instant of the message before them.
+    // Some messages have exactly the instant of the one before.
     if (ordinal > 0 && !random.chance(0.03)) at += 2 * SECOND + random.int(75 * SECOND);
     const messageAt = ordinal === 0 ? created : Math.max(created, coarsen(random, at));
     const times = [{ time: messageAt + SECOND + random.int(2 * SECOND), updatedAt: null }];
@@ -139,11 +133,10 @@ function conversationId(options: SampleOptions, index: number, isTie: boolean): 
   const random = createRandom(options.seed, "id", index);
   const id = random.hex(24);
   if (!random.chance(isTie ? options.nonstandardShare * 5 : options.nonstandardShare / 10)) return id;
-  // UTF-8 order and UTF-16 order disagree on the first two.
+  // UTF-8 and UTF-16 order disagree on the first two.
   return random.pick([`😀${id}`, `\uff5a${id}`, id.toUpperCase(), `ticket/${id.slice(0, 6)} №7`, `é${id}`]);
 }
 
-/** Plans conversation `index`, everything except its bytes. Pure: the same options give the same plan. */
 export function planConversation(options: SampleOptions, index: number): ConversationPlan {
   const random = createRandom(options.seed, "conversation", index);
   const leader = tieLeader(options, index);
@@ -182,7 +175,6 @@ function endUserId(options: SampleOptions, index: number): string {
   return createRandom(options.seed, "end-user-id", index).hex(24);
 }
 
-/** Plans end user `index`, everything except its bytes. Pure. */
 export function planEndUser(options: SampleOptions, index: number): EndUserPlan {
   const random = createRandom(options.seed, "end-user", index);
   const created = createdAt(options, "end-user", index, options.endUsers);

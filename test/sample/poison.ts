@@ -30,7 +30,6 @@ const CREATED: Readonly<Record<RecordKind, string>> = {
   end_user: "created_at",
 };
 
-/** Writes the event in structured or binary mode, at random. */
 function anyMode(random: Random, attributes: Attributes, data: readonly Member[]): Wire {
   const text = object(data);
   return random.chance(0.5) ? binary(attributes, text) : structured(attributes, text, STRUCTURED);
@@ -40,7 +39,6 @@ function without(attributes: Attributes, name: string): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([other]) => other !== name));
 }
 
-/** The data with one field replaced, or left out when `text` is undefined. */
 function withField(data: readonly Member[], name: string, text: JsonText | undefined): Member[] {
   const others = data.filter(([other]) => other !== name);
   return text === undefined ? others : [...others, [name, text]];
@@ -193,11 +191,10 @@ const CASES: readonly Case[] = [
   field("date_out_of_range", "end_user", "updated_at", '"1960-01-01 00:00:00"'),
 ];
 
-/** All reasons of rejection that `writePoison` covers. */
 export const POISON_REASONS: readonly string[] = [...new Set(CASES.map((one) => one.reason))];
 export const POISON_CASES: number = CASES.length;
 
-/** Writes rejected event number `index`; neighbours have different defects. */
+/** Neighbours have different defects. */
 export function writePoison(
   random: Random,
   index: number,

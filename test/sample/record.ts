@@ -3,18 +3,12 @@ import { writeInstant } from "./values/instants.ts";
 import type { Random } from "./values/random.ts";
 import { unknownMembers } from "./values/free-form.ts";
 
-/** A record's id and its `data` members, ready for the envelope. */
 export type SampleRecord = { readonly id: string; readonly members: readonly Member[] };
 
-/** A text field that is sometimes null. */
 export function textOrNull(random: Random, share: number, text: string): JsonText {
   return random.chance(share) ? "null" : json(text);
 }
 
-/**
- * Varies a full record as different producers would: fields absent or null, all except the `required` ones
- * absent, unknown fields, a meaningless `record_last_updated`, any order of fields.
- */
 export function disguise(
   random: Random,
   members: readonly Member[],

@@ -2,31 +2,27 @@ import { handMade } from "./hand-made.ts";
 import type { BusEvent, RecordKind } from "./index.ts";
 import { createRandom } from "./values/random.ts";
 
-/** An event that changes a record, with the instant of its export. */
 export type Change = {
   readonly event: BusEvent;
   readonly kind: RecordKind;
   readonly id: string;
-  /** ms; also is in the text of the record, see `exportedAt` */
+  /** In ms. */
   readonly time: number;
 };
 
 const DAY = 86_400_000;
-/** Producers' dates lie up to so long before the arrival, ms. */
+/** Dates precede the arrival by up to so many ms. */
 const DELAY = 20_000;
 const CREATED = Date.UTC(2026, 9, 4);
 
 const KINDS = ["conversation", "message", "message", "end_user"] as const;
 
-/**
- * Changes of a few records, again and again, in an order of arrival that has nothing to do with their dates:
- * an older export may follow a newer one, and a date of creation may be corrected.
- */
+/** Dates say nothing about the order of arrival. */
 export const createRestless = (options: {
   readonly seed: string;
   readonly client: string;
   readonly records: number;
-  /** Dates of creation begin here, ms. */
+  /** In ms. */
   readonly since?: number;
   readonly now: () => number;
 }): (() => Change) => {
@@ -80,7 +76,7 @@ export const createRestless = (options: {
   };
 };
 
-/** When the version was exported of which this is the text, ms. */
+/** In ms. */
 export const exportedAt = (text: string): number => {
   const record = JSON.parse(text) as {
     inquiry_summary?: string;
@@ -90,7 +86,6 @@ export const exportedAt = (text: string): number => {
   return Number(record.inquiry_summary ?? record.answer_title ?? record.profile?.first_name);
 };
 
-/** A person with an address, conversations and messages. */
 export const personOf = (client: string, name: string, time: string): BusEvent[] => {
   const created = new Date(CREATED).toISOString();
   const event = (kind: RecordKind, id: string, data: Record<string, unknown>): BusEvent => {

@@ -6,7 +6,7 @@ import type { BusEvent } from "./event.ts";
 import { createSample } from "./sample.ts";
 
 const TOPIC_OF = { conversation: "conversations", message: "messages", end_user: "end-users" } as const;
-/** Later than all instants in a default sample, earlier than those in its poison. */
+/** Between all instants of a default sample and those of its poison. */
 const BUS_TIME = BigInt(Date.parse("2026-11-01T00:00:00Z")) * 1_000n;
 
 function fingerprint(events: Iterable<BusEvent>): string {

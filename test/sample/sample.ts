@@ -18,29 +18,24 @@ import type { SampleRecord } from "./record.ts";
 import { createSchedule } from "./schedule.ts";
 
 export type SampleTotals = {
-  /** All events, in the order of `Sample`'s iteration: `valid` and what is poison or null. */
   readonly events: number;
   readonly poison: number;
-  /** Events with a null value. */
   readonly nulls: number;
-  /** Events that repeat an earlier event byte for byte. */
   readonly duplicates: number;
-  /** Accepted exports, duplicates included, by kind. */
+  /** Duplicates included. */
   readonly accepted: Readonly<Record<RecordKind, number>>;
-  /** Distinct records that a reader must find at the end, by kind. */
+  /** Distinct. */
   readonly records: Readonly<Record<RecordKind, number>>;
 };
 
-/** A stream of events that can be iterated repeatedly, with the same bytes each time. */
+/** Each iteration gives the same bytes. */
 export type Sample = Iterable<BusEvent> & {
   readonly options: SampleOptions;
-  /** Exact counts, computed from the plan without making events. */
   totals(): SampleTotals;
 };
 
 type Flavour = "export" | "duplicate" | "poison" | "null";
 
-/** An event to be made: one export of one record. */
 type Step = {
   readonly at: Micros;
   readonly flavour: Flavour;
@@ -48,7 +43,6 @@ type Step = {
   readonly client: string;
   readonly id: string;
   readonly time: Micros;
-  /** Seed parts that make the bytes of this export unique. */
   readonly seed: string;
   readonly write: () => SampleRecord;
 };
@@ -104,7 +98,6 @@ function endUserSteps(options: SampleOptions, index: number): Step[] {
   return steps;
 }
 
-/** The steps of all records in order of creation, those of one record together. */
 function* plannedSteps(options: SampleOptions): Generator<{ readonly from: Micros; readonly steps: Step[] }> {
   let conversation = 0;
   let endUser = 0;
@@ -185,11 +178,7 @@ function countTotals(options: SampleOptions): SampleTotals {
   };
 }
 
-/**
- * Creates sample events of support conversations, in the order of arrival on the bus. Events are made while
- * they are read: memory holds only the coming events of conversations that have begun. Only the options
- * determine them.
- */
+/** Generated lazily, in order of arrival; only the options determine it. */
 export function createSample(options: Partial<SampleOptions> = {}): Sample {
   const settled: SampleOptions = { ...SAMPLE_DEFAULTS, ...options };
   if (settled.clients.length === 0) throw new RangeError("a sample needs a client");

@@ -1,13 +1,11 @@
-/** A queue by instant, earliest first; of equal instants, first in first out. */
+/** Ties: first in, first out. */
 export type Schedule<T> = {
   add(at: number, item: T): void;
-  /** Removes and returns the earliest item at or before `until`; undefined when there is none. */
   take(until: number): T | undefined;
 };
 
 type Waiting<T> = { readonly at: number; readonly order: number; readonly item: T };
 
-/** A binary heap over (instant, order of arrival). */
 export function createSchedule<T>(): Schedule<T> {
   const heap: Waiting<T>[] = [];
   let added = 0;

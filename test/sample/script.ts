@@ -13,15 +13,12 @@ import {
 export type Speaker = "chatter" | "bot" | "agent";
 export type Turn = { readonly speaker: Speaker; readonly text: string };
 
-/** A real dialog, supplied instead of the generated texts. */
 export type Dialog = {
   readonly topic: string;
   readonly turns: readonly Turn[];
-  /** Names of the tools that were called, in order. */
   readonly tools: readonly string[];
 };
 
-/** The texts of one conversation. */
 export type Script = {
   readonly language: string;
   readonly topic: Topic;
@@ -37,14 +34,13 @@ export type Script = {
 const TOOLS = ["get_order", "list_orders", "create_refund", "send_reset_link", "find_slots", "book_slot"];
 const DAYS = ["Monday", "3 October", "2026-09-28", "12/10", "Freitag", "ayer"];
 const SLOT = /\{(\w+)\}/g;
-/** Share of turns that are very long. */
 const LONG_SHARE = 0.004;
 
 function fill(template: string, slots: Readonly<Record<string, string>>): string {
   return template.replace(SLOT, (all, name: string) => slots[name] ?? all);
 }
 
-/** Makes a script of `length` turns from phrases. Each turn depends only on `seedParts` and its index. */
+/** Each turn depends only on `seedParts` and its index. */
 export function writeScript(
   length: number,
   nonstandardShare: number,
@@ -99,7 +95,6 @@ export function writeScript(
   return { language: phrases.language, topic, length, hasAgent, summary, tools, firstName, lastName, turnAt };
 }
 
-/** Makes a script from a real dialog. */
 export function followDialog(dialog: Dialog, random: Random): Script {
   const topic = { name: dialog.topic, intents: [], article: `About ${dialog.topic}` };
   return {

@@ -2,7 +2,7 @@ import type { BusEvent } from "../event.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A valid event, decoded with loss (numbers as doubles), sufficient for counting. */
+/** Numbers are doubles: enough for counting. */
 export type Decoded = {
   readonly event: BusEvent;
   readonly mode: "structured" | "binary";
@@ -11,7 +11,6 @@ export type Decoded = {
   readonly text: string;
 };
 
-/** Decodes all events of a sample that carry a record. */
 export function decodeAll(events: Iterable<BusEvent>): Decoded[] {
   const decoded: Decoded[] = [];
   for (const event of events) {

@@ -1,7 +1,7 @@
 import { array, json, type JsonText, type Member, object } from "./json-text.ts";
 import type { Random } from "./random.ts";
 
-/** Numbers that parsing to doubles and printing would change. */
+/** Doubles would change them. */
 export const NONSTANDARD_NUMBERS: readonly JsonText[] = [
   "9007199254740993",
   "18446744073709551615",
@@ -22,7 +22,7 @@ export const NONSTANDARD_NUMBERS: readonly JsonText[] = [
   "1234567890123456.5",
 ];
 
-/** Values with several spellings, or with an order of keys that JavaScript objects lose. */
+/** Several spellings, or key orders that JavaScript loses. */
 const NONSTANDARD_VALUES: readonly JsonText[] = [
   '{"10":"ten","2":"two","1":"one","a":0}',
   '{"3":{"12":[],"5":null},"1":{}}',
@@ -41,7 +41,6 @@ const NONSTANDARD_VALUES: readonly JsonText[] = [
   '"null"',
 ];
 
-/** One value of any JSON kind. */
 function value(random: Random, nonstandardShare: number): JsonText {
   if (random.chance(nonstandardShare))
     return random.pick(random.chance(0.5) ? NONSTANDARD_NUMBERS : NONSTANDARD_VALUES);
@@ -74,7 +73,6 @@ const NAMES = [
   "score",
 ];
 
-/** A free-form object of up to `most` members with undocumented names and values. */
 export function freeForm(random: Random, nonstandardShare: number, most: number): JsonText {
   if (random.chance(0.08)) return "{}";
   const members = new Map<string, JsonText>();
@@ -98,7 +96,7 @@ export function freeForm(random: Random, nonstandardShare: number, most: number)
   return object([...members], random.chance(nonstandardShare / 3));
 }
 
-/** Sometimes a member that the specification does not name. */
+/** Not in the specification. */
 export function unknownMembers(random: Random, share: number, name: string): Member[] {
   return random.chance(share) ? [[name, value(random, 0.5)]] : [];
 }

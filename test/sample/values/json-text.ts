@@ -1,8 +1,7 @@
-/** A JSON value as text, which preserves number forms, key order and escapes. */
+/** Text preserves number forms, key order and escapes. */
 export type JsonText = string;
 export type Member = readonly [name: string, text: JsonText];
 
-/** The JSON text of a plain value. */
 export function json(value: unknown): JsonText {
   return JSON.stringify(value);
 }
@@ -15,7 +14,6 @@ function quoteName(name: string): JsonText {
   return quoted;
 }
 
-/** An object with its members in the given order; `spaced` adds white space between all tokens. */
 export function object(members: readonly Member[], spaced = false): JsonText {
   const [open, colon, comma, close] = spaced ? ["{\r\n\t", " : ", " ,\n  ", "\n}"] : ["{", ":", ",", "}"];
   let out = open;

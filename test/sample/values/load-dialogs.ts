@@ -5,12 +5,7 @@ import type { Dialog, Turn } from "../script.ts";
 type Utterance = { speaker: string; text: string; api_calls?: { call: string }[] };
 type Line = { vertical: string; utterances: Utterance[] };
 
-/**
- * Reads dialogs from gzipped JSON lines: one object a line, `{vertical, utterances: [{speaker: "user" |
- * "assistant", text, api_calls?: [{call}]}]}`.
- *
- * @throws Error when the file is missing or has another form.
- */
+/** Gzipped JSON lines. */
 export function loadDialogs(path: string): Dialog[] {
   const lines = gunzipSync(readFileSync(path)).toString("utf8").split("\n");
   const dialogs: Dialog[] = [];

@@ -1,8 +1,7 @@
-/** Phrases of chatters and bots in one language. `{slots}` are filled per conversation. */
 export type Phrases = {
   readonly language: string;
   readonly greetings: readonly string[];
-  /** Requests of the chatter, by topic (see `TOPICS`). */
+  /** By index in `TOPICS`. */
   readonly openers: readonly (readonly string[])[];
   readonly answers: readonly string[];
   readonly replies: readonly string[];
@@ -323,7 +322,7 @@ export const PRODUCTS = [
   "smart thermostat",
 ];
 
-/** Endings that break careless parsers: quotes, line breaks, control characters, scripts, JSON in text. */
+/** They break careless parsers. */
 export const NONSTANDARD_ENDINGS = [
   " 😀👍🏽👨‍👩‍👧‍👦",
   "\nSecond line\r\nthird line\tafter a tab",

@@ -1,10 +1,8 @@
-/** A seeded stream of pseudo-random values. Not for secrets. */
+/** Not for secrets. */
 export type Random = {
-  /** 0 inclusive to 1 exclusive */
+  /** Below 1. */
   next(): number;
-  /** whole number, 0 inclusive to `bound` exclusive */
   int(bound: number): number;
-  /** true with probability `share` */
   chance(share: number): boolean;
   pick<T>(list: readonly T[]): T;
   hex(digits: number): string;
@@ -15,13 +13,11 @@ const HEX_PAIRS: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
   byte.toString(16).padStart(2, "0"),
 );
 
-/** The eight hexadecimal digits of a 32-bit word. */
 function hexOf(word: number): string {
   const pair = (byte: number): string => HEX_PAIRS[byte & 255] ?? "";
   return pair(word >>> 24) + pair(word >>> 16) + pair(word >>> 8) + pair(word);
 }
 
-/** Four 32-bit words from a text (the mixing steps of MurmurHash3). */
 function hashWords(text: string): [number, number, number, number] {
   let h1 = 0x9e3779b9;
   let h2 = 0x243f6a88;
@@ -35,10 +31,7 @@ function hashWords(text: string): [number, number, number, number] {
   return [h1, h2, h1 ^ Math.imul(h2, 0x27d4eb2f), text.length];
 }
 
-/**
- * Creates a stream that depends only on `parts`: the same parts give the same values on every machine.
- * Generator: sfc32 (Chris Doty-Humphrey, PractRand).
- */
+/** sfc32 (PractRand); depends only on `parts`. */
 export function createRandom(...parts: readonly (string | number)[]): Random {
   let [a, b, c, d] = hashWords(parts.join("/"));
   const word = (): number => {
@@ -70,7 +63,7 @@ export function createRandom(...parts: readonly (string | number)[]): Random {
   };
 }
 
-/** A random count with the given mean: its whole part plus a Poisson number for its fraction. */
+/** The whole part plus a Poisson number for the fraction. */
 export function drawCount(random: Random, mean: number): number {
   const whole = Math.floor(mean);
   const limit = Math.exp(whole - mean);
