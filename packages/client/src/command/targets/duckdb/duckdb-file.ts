@@ -55,6 +55,7 @@ const OWN_PART =
 const sweepParts = async (parts: string): Promise<void> => {
   for (const name of await readdir(parts).catch((): string[] => []))
     if (OWN_PART.test(name)) await rm(join(parts, name), { recursive: true, force: true });
+  // Files of others keep the folder.
   await rmdir(parts).catch(() => undefined);
 };
 

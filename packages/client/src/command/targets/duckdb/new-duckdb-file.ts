@@ -45,7 +45,7 @@ export const makeDuckDbFile = async (
   linkFile: typeof link = link,
 ): Promise<void> => {
   if (existsSync(file)) return;
-  // The log may be all that is left of a copy.
+  // The log may be all that is left of a copy; another process may just have made both.
   if (existsSync(`${file}.wal`) && !existsSync(file))
     throw new CopyError(
       `${file}.wal is there without ${file}, which it belongs to: put that file back, or move the log away to begin anew`,
