@@ -122,7 +122,6 @@ const process = ({ delivered, type }: Event): ExportRecord => {
   return outcome.record;
 };
 
-/** Inserts records as ingest does, with the events that they came from. */
 const write = async (taken: readonly Taken[], uploadedAt: Micros): Promise<void> => {
   for (const type of Object.values(TYPES)) {
     const batch = createBatch(type, 1 << 16, { landingDays: 14 });
@@ -214,7 +213,7 @@ const contextOf = <D>(data: D): JobContext<D> => ({
   save: () => Promise.resolve(),
   progress: () => Promise.resolve(),
 });
-/** Runs a whole job; `between` after its parts. */
+/** `between` runs after the parts. */
 const correctWith =
   (changes: Changes = {}, between = () => Promise.resolve()) =>
   async (data: BackfillData): Promise<BackfillCounts> => {
@@ -234,7 +233,6 @@ const DRY: BackfillData = { ...EVERYTHING, dryRun: true };
 const sum = (rows: Readonly<Record<string, number>>): number =>
   Object.values(rows).reduce((a, b) => a + b, 0);
 
-/** All lists as readers get them, without stamps. */
 const shown = async (): Promise<Record<string, unknown>> => {
   const lists: Record<string, unknown> = {};
   for (const clientId of CLIENTS) {
@@ -261,7 +259,6 @@ const expected = (folded: Folded): Record<string, unknown> => {
 
 /** A hash over a NULL column is NULL. */
 const WHOLE_ROW = "toString(tuple(*))";
-/** The stored rows. */
 const rowsOf = (table: string): Promise<string> =>
   warehouse.sql(`SELECT cityHash64(${WHOLE_ROW}) AS row FROM ${table} ORDER BY row`);
 const allRows = async (): Promise<string[]> => Promise.all(RECORD_TABLES.map(rowsOf));
@@ -281,7 +278,6 @@ const handoffAt = (entry: HandoffEntry, dateCreated: Micros): HandoffEntry => ({
   entry: entry.entry.replace(formatTimestamp(entry.dateCreated), formatTimestamp(dateCreated)),
 });
 
-/** Bugs of ingest, each on a share of the exports. */
 const BUGS: readonly ((record: ExportRecord) => ExportRecord)[] = [
   (record) => (record.type === "end_user.exported" ? record : later(record)),
   (record) =>
@@ -342,7 +338,7 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(tried.records.different).toBeGreaterThan(20);
   expect(await allRows()).toEqual(wrong);
   await warehouse.sql("SYSTEM START MERGES");
-  // Plans of a few records each, as for very large records.
+  // Plans of a few records, as when records are very large.
   const done = await correctWith({ planBytes: 60_000 })(EVERYTHING);
   expect(done.records).toEqual(tried.records);
   for (const table of ["conversations", "conversation_updates", "handoffs", "messages"] as const) {
@@ -364,7 +360,6 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(again.records.different).toBe(0);
   const { inserted, deleted } = again.rows;
   expect([...Object.values(inserted), ...Object.values(deleted)].every((count) => count === 0)).toBe(true);
-  // Merges may have dropped superseded rows meanwhile.
   for (const [at, rows] of (await allRows()).entries()) {
     const had = new Set(before[at]?.split("\n"));
     expect(rows.split("\n").filter((row) => !had.has(row))).toEqual([]);
@@ -381,7 +376,7 @@ test.each([
   "offsets",
 ] as const)("a window by %s repairs each record with an event in it, from all its events, and no other record", async (by) => {
   const random = createRandom(41);
-  // Of nonstandard times ClickHouse cannot read all; their events are taken as well.
+  // ClickHouse cannot read all nonstandard times; their events are taken as well.
   const events = deliver(`window by ${by}`, bySize(60, 1_000), by === "event" ? 0 : 0.3);
   const taken = events.map((event) => ({ ...event, record: process(event) }));
   const [early, late] = [now() - HOUR, now()];
@@ -407,7 +402,6 @@ test.each([
   await write(written(false), early);
   await write(written(true), late);
 
-  /** The lists in two: records with an event in the window, and the others. */
   const apart = (lists: Record<string, unknown>) =>
     [true, false].map((wanted) =>
       Object.entries(lists).flatMap(([name, list]) =>
@@ -439,7 +433,6 @@ test.each([
   expect(othersAfter).toEqual(othersBefore);
 });
 
-/** Live records without an entry in changes, of which there must be none. */
 const WITHOUT_ENTRY = [
   ["conversation", "conversations", "conversation_id", "date_created"],
   ["message", "messages", "message_id", "date_created"],
@@ -483,12 +476,11 @@ test("a record that no entry of changes describes gets one, and one that is gone
     now(),
   );
   const share = (id: string, fifth: number): string => `cityHash64(client_id, ${id}) % 5 = ${fifth}`;
-  // As retention removes records.
   await warehouse.sql(`DELETE FROM messages WHERE ${share("message_id", 1)}`);
   await warehouse.sql(`DELETE FROM landing WHERE type = 'message.exported' AND ${share("record_id", 1)}`);
   await warehouse.sql(`DELETE FROM changes WHERE kind = 'message' AND ${share("id", 1)}`);
   await warehouse.sql(`DELETE FROM changes WHERE ${share("id", 2)} OR ${share("id", 3)}`);
-  // Neither an older entry nor that of a deletion describes a row.
+  // Neither an older entry nor one of a deletion describes a row.
   const publish = (fifth: number, at: string, deleted: boolean): Promise<string> =>
     warehouse.sql(`INSERT INTO changes SELECT client_id, 'message', ${at}, message_id, date_created, ${deleted}
       FROM messages WHERE ${share("message_id", fifth)} SETTINGS log_comment = 'stamped'`);
@@ -533,7 +525,6 @@ test("rows that may not be deleted stay and are counted, and right ones are adde
   expect((await correctWith({ coverage: null })(EVERYTHING)).records.different).toBe(0);
 });
 
-/** Conversations with two exports at least, of which the second is newer. */
 const twice = (salt: string, conversations: number): (readonly [Taken, Taken])[] => {
   const exportsOf = new Map<string, Taken[]>();
   for (const event of deliver(salt, conversations)) {
@@ -559,7 +550,6 @@ test("newer exports stay, whichever steps of a run they come between", async () 
   );
   const waiting = pairs.map(([, second]) => second);
   const came: string[] = [];
-  /** Has newer exports come before and behind each call. */
   const racing = <T extends object>(target: T): T => {
     const come = async (at: string): Promise<void> => {
       const next = waiting.splice(0, 1);
@@ -626,7 +616,6 @@ test("readers never miss a record while a wrong row of it goes", async () => {
   expect([...counts]).toEqual([wanted]);
 });
 
-/** Conversations whose handoffs stand under a later date than the right ones. */
 const writeLateHandoffs = async (salt: string, conversations = 30): Promise<Folded> => {
   const events = deliver(salt, conversations).filter(({ type }) => type === "conversation.exported");
   const bug = BUGS[2] as (record: ExportRecord) => ExportRecord;
@@ -673,7 +662,7 @@ test("a wrong row is not deleted on account of a right one that is gone meanwhil
     },
   };
   const dates = taken.map(({ record: { dateCreated } }) => dateCreated).join();
-  // As a compaction that takes the wrong rows for the latest exports.
+  // Simulates a compaction that removes the wrong rows.
   const removed = "toUnixTimestamp64Micro(date_created) IN";
   await correctWith({ wrong: watched }, async () => {
     await warehouse.sql(
@@ -725,7 +714,6 @@ test("nothing is deleted when the right rows cannot be written", async () => {
   const late: RunUpload = (work) => work({ stamp: 0, generation: 0 });
   await expect(correctWith({ runUpload: late })(EVERYTHING)).rejects.toMatchObject({ retryable: true });
   expect(await allRows()).toEqual(before);
-  // Removes what the other has left.
   await correctWith()(EVERYTHING);
   expect(await shown()).toMatchObject(expected(folded));
   await expectNothingLeft();
@@ -754,7 +742,6 @@ test("an attempt that dies after its deletion is continued, and its deletions ar
   expect(await shown()).toMatchObject(expected(folded));
   expect(Number(await warehouse.sql("SELECT count() FROM changes WHERE deleted"))).toBeGreaterThan(0);
   await expectNothingLeft();
-  // A part that comes too late finds nothing and says so.
   await expect(backfill.runPart(context, part, false)).rejects.toMatchObject({ code: "backfill_rows_gone" });
 });
 
@@ -790,7 +777,6 @@ test.skipIf(SHARDS > 1)("each part reads its own share of landing and of the cop
   };
   const all = 2n ** 64n;
   expect(await estimate(0n, all - 1n)).toBeGreaterThanOrEqual(events.length * 0.8);
-  // A tenth, and the granules at its ends.
   expect(await estimate(all / 2n, all / 2n + all / 10n)).toBeLessThan(events.length * 0.1 + 3 * 512);
 });
 
@@ -810,7 +796,6 @@ test("a record that the warehouse refuses stays as it stands, and the others are
   );
   const message = taken.find(({ record }) => record.type === "message.exported");
   if (withHandoff === undefined || message === undefined) throw new Error("a sample without handoffs");
-  // Clients may use the same ids.
   const isRecord = (column: string, { clientId, id }: ExportRecord): string =>
     `(client_id = '${clientId}' AND ${column} = '${id.replace(/['\\]/g, "\\$&")}')`;
   const refused = [
@@ -834,7 +819,6 @@ test("a record that the warehouse refuses stays as it stands, and the others are
   expect(await rowsOfRefused()).toEqual(before);
   await expectNothingLeft();
   for (const [table] of refused) await warehouse.sql(`ALTER TABLE ${table} DROP CONSTRAINT not_this`);
-  // Nothing else was left to do.
   const rest = await correctWith()(EVERYTHING);
   expect(rest.records.different).toBe(2);
   expect((await correctWith()(EVERYTHING)).records.different).toBe(0);
@@ -850,7 +834,7 @@ test("rows of an event that is rejected now are removed, and what the record's o
     if (known === undefined || known.record.version.exportedAt <= one.record.version.exportedAt)
       latest.set(nameOf(one.record), one);
   }
-  // Of every other record the latest, and so of some the only one.
+  // Every other record loses its latest export, which for some is the only one.
   const bad = new Set([...latest.values()].filter((_, at) => at % 2 === 0));
   await write(
     taken.map((one) => {
@@ -915,7 +899,7 @@ test("a selection takes the events of a client, a range or a time of export", as
     ({ record: { version } }) => version.exportedAt >= exported.from && version.exportedAt < exported.to,
   );
   const found = await count({ exported });
-  // Numbers that ClickHouse cannot read keep it from reading the event.
+  // ClickHouse cannot read events with some numbers, so they count as inside.
   expect(found).toBeGreaterThanOrEqual(inside);
   expect(found).toBeLessThan(inside * 2);
 });
@@ -951,7 +935,6 @@ test("two jobs that delete at once, as with two Redis, end as one", async () => 
     }),
     now(),
   );
-  /** Each goes on when both have come so far. */
   const together = (): ((at: string) => Promise<void>) => {
     const waiting = new Map<string, () => void>();
     return async (at) => {
@@ -970,7 +953,7 @@ test("two jobs that delete at once, as with two Redis, end as one", async () => 
     const backfill = backfillWith({
       wrong: {
         ...own,
-        // Its first deletion begins when both have noted what they delete.
+        // Its first deletion starts when both have stored what they delete.
         erase: async (...args) => {
           erases += 1;
           if (erases === 1) await meet("erase");
@@ -983,7 +966,6 @@ test("two jobs that delete at once, as with two Redis, end as one", async () => 
       alive: ["one", "two"],
     });
     const context = { ...contextOf(EVERYTHING), id: name };
-    /** As the queue does: what may pass is tried again. */
     const finish = async (part: Parameters<LandingBackfill["finish"]>[1]): Promise<void> => {
       for (let attempt = 1; ; attempt += 1) {
         try {
@@ -1058,7 +1040,7 @@ test("what a dead process noted is swept, and it deletes nothing by it afterward
   });
   const name = await there.begin("backfill job/1", signal);
   await there.note(name, [{ clientId: record.clientId, id: record.id, row }], signal);
-  // The job is known to another Redis.
+  // The job runs in another Redis.
   await backfillWith({ isOver: async () => false, alive: ["here", "there"] }).sweep();
   const published = "SELECT countIf(deleted) FROM changes";
   expect(await warehouse.sql(published)).toBe("0");
@@ -1094,7 +1076,6 @@ test("records of a window that landing does not hold any more are counted", asyn
   const ranges = [{ partition: 0, from: 0, to: 1_000_000 }];
   expect(await of({ by: "offsets", topic: "messages", ranges })).toEqual(lost);
   expect(await of(null)).toBeNull();
-  // Without any event there was no part.
   const { uncovered } = backfillWith({ coverage: null });
   expect(
     await uncovered(

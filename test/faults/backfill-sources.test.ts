@@ -65,7 +65,6 @@ beforeAll(async () => {
   ];
   poison = events.filter((event) => event.poison).length;
   const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
-  // No ingest process reads them.
   await delivery.send(events);
   delivered = delivery.delivered;
   folded = fold(delivered);
@@ -98,7 +97,6 @@ const resultOf = async (id: string): Promise<BackfillResult> => {
 const backfill = async (data: Partial<BackfillData>): Promise<BackfillResult> =>
   resultOf((await client.add(backfillJob, { ...BASE, ...data })).id);
 
-/** The event as a line of a file, with its place on the bus. */
 const lineOf = ({ event, partition, offset }: Delivered): string => {
   const { headers } = event;
   const text = Buffer.from(event.value ?? []).toString();
@@ -133,7 +131,7 @@ it("puts what is on the bus into an empty warehouse, also when its worker is kil
   }
   expect(await rows()).toEqual(before);
 
-  // Its rows in the landing table correct nothing.
+  // Its rows in landing correct nothing.
   const corrected = await backfill({ source: { kind: "landing" } });
   expect(corrected.records.different).toBe(0);
   expect(corrected.records.examined).toBeGreaterThan(100);

@@ -24,7 +24,7 @@ const OFFSETS = "__consumer_offsets";
 const OFFSETS_PARTITIONS = 4;
 const EVENT_TOPICS = [TOPICS.conversation, TOPICS.message];
 const EVERYTHING = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
-/** At full size the brokers have the session of Kafka's defaults. */
+/** At full size the default of Kafka. */
 const SESSION_MS = bySize(3_000, 9_000);
 const PROPERTIES = {
   "min.insync.replicas": "2",
@@ -36,7 +36,7 @@ const PROPERTIES = {
 const PAUSE_MS = bySize(150, 100);
 
 type List = "conversations" | "messages";
-/** An event as it was published; `ackedAt` is null until every replica in sync has it. */
+/** `ackedAt` is null until all in-sync replicas have the event. */
 type Published = {
   readonly list: List;
   readonly id: string;
@@ -57,7 +57,7 @@ const published: Published[] = [];
 const log = createLogger({ service: "test", level: "silent" });
 
 let startedAt = 0;
-/** Whole milliseconds, so that two events of one record never have the same instant. */
+/** Whole milliseconds, so that two events of a record never share an instant. */
 let lastTime = 0;
 const nextTime = (): string => {
   lastTime = Math.max(lastTime + 1, Date.now());
@@ -89,7 +89,6 @@ const make = (
   return { event: { ...event, value }, note: { list, id, text, poison, ackedAt: null } };
 };
 
-/** Publishes a few events again and again; `send` rejects what is given up. */
 const createPublisher = (options: {
   readonly name: string;
   readonly repeats: boolean;
@@ -122,7 +121,6 @@ const createPublisher = (options: {
     const fresh = (list: List, isPoison = false) =>
       make(list, "acme", `${isPoison ? "poison" : name}-${list[0]}-${next++}`, `first of ${name}`, isPoison);
     const conversations = [fresh("conversations"), fresh("conversations")];
-    // Exported again: the later one must win.
     if (repeats && known.length > 0)
       conversations.push(make("conversations", "acme", random.pick(known), `again ${next}`));
     known.push(...conversations.slice(0, 2).map(({ note }) => note.id));
@@ -133,7 +131,7 @@ const createPublisher = (options: {
       ["conversations", conversations],
       ["messages", messages],
     ] as const;
-    // kafkajs may leave a part of a request out when leaders move: of one event there are no parts.
+    // kafkajs may drop part of a request when leaders move; a single event has no parts.
     await Promise.all(
       lists.flatMap(([list, made]) =>
         name === "brief" ? made.map((one) => publish(list, [one])) : [publish(list, made)],
@@ -144,7 +142,6 @@ const createPublisher = (options: {
   const running = (async () => {
     while (!isOver) {
       await turn();
-      // The pace of the load.
       await sleep(PAUSE_MS);
     }
   })();
@@ -158,9 +155,7 @@ const createPublisher = (options: {
   };
 };
 
-/**
- * Reads a list again and again, and notes events that were acknowledged before its watermark and are not in it.
- */
+/** Collects events acknowledged before the watermark of a list that lacks them. */
 const createReader = () => {
   const broken: string[] = [];
   let isOver = false;
@@ -227,7 +222,7 @@ beforeAll(async () => {
   admin = kafka.admin();
   careful = createProducer({ brokers: cluster.addresses, clientId: "careful", log });
   probing = createProducer({ brokers: cluster.addresses, clientId: "probing", log });
-  // Gives up soon, and does not know then what was written.
+  // Gives up early, so it cannot know what was written.
   careless = kafka.producer({
     retry: { initialRetryTime: 100, retries: 1 },
     createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
@@ -287,7 +282,7 @@ const places = async (topics: readonly string[] = [...EVENT_TOPICS, OFFSETS]): P
   );
 };
 
-/** The broker that leads the group's partition of the offsets: Java's hash of the name says which. */
+/** The leader of the group's offsets partition; the hash of the group's name is Java's. */
 const coordinator = async (): Promise<number> => {
   let hash = 0;
   for (const char of GROUP) hash = (Math.imul(31, hash) + char.charCodeAt(0)) | 0;
@@ -321,10 +316,7 @@ const allInSync = (): Promise<void> =>
 const seconds = (from: number): string => ((performance.now() - from) / 1000).toFixed(1);
 
 let probes = 0;
-/**
- * Publishes a new event on each partition and resolves with the seconds until all are acknowledged, and until
- * all are readable, counted from `from`.
- */
+/** Seconds from `from` until new events on all partitions are acknowledged, and until all are readable. */
 const probe = async (from: number): Promise<string> => {
   const since = (probes += 100);
   const sends = (["conversations", "messages"] as const).map((list) => {
@@ -360,7 +352,6 @@ const sumOf = async (name: string, labels: Readonly<Record<string, string>> = {}
   return values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
 };
 
-/** How often ingest wrote which warning, and the errors. */
 const warnings = (): Map<string, number> => {
   const counts = new Map<string, number>();
   for (const file of readdirSync(system.logFolder).filter((name) => name.startsWith("ingest-"))) {
@@ -373,7 +364,6 @@ const warnings = (): Map<string, number> => {
   return counts;
 };
 
-/** Runs a fault and prints what came of it: one line of seconds, one of what ingest said. */
 const during = async (name: string, fault: () => Promise<string>): Promise<void> => {
   const counts = () => Promise.all(METRICS.map(([, metric, labels]) => sumOf(metric, labels)));
   const [metricsBefore, warningsBefore] = [await counts(), warnings()];
@@ -613,7 +603,7 @@ describe("a cluster of three brokers under load", () => {
       `brokers: ${unacknowledgedRead} of those not acknowledged are readable; ${poison.length} poison events, ${found.length} dead letters, ${repeated} of them again; ${count(topics.length, 2 * topics.length)} events on the bus`,
     );
     expect(missing, "poison events without a dead letter").toEqual([]);
-    // A dead letter comes again when its batch could not be committed; no other event has one.
+    // A dead letter is repeated only when its batch could not be committed.
     expect(perKey.size).toBe(poison.length);
   });
 });

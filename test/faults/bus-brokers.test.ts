@@ -26,14 +26,14 @@ let second: Server;
 let admin: Admin;
 let producer: Producer;
 let progress: GroupProgress;
-/** For what the project never does itself: a producer that does not wait for the replicas. */
+/** A producer that does not wait for replicas; the project has none. */
 let kafka: Kafka;
 
 const log = createLogger({ service: "test", level: "silent" });
 const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
 
 beforeAll(async () => {
-  // A broker that hangs stays among those in sync for as long as the test takes.
+  // A hung broker stays in sync for the whole test.
   const properties = { "broker.session.timeout.ms": "300000", "replica.lag.time.max.ms": "300000" };
   stack = await startTestStack({ servers: ["kafka"], kafkaListeners: { ports: {}, properties } });
   kafka = new kafkajs.Kafka({ brokers: [...stack.kafka.brokers], logLevel: kafkajs.logLevel.NOTHING });
@@ -41,10 +41,9 @@ beforeAll(async () => {
   producer = createProducer(connection());
   progress = createGroupProgress({ ...connection(), groupId: GROUP });
   for (const client of [admin, producer, progress]) await client.start();
-  // While there is one broker, so that it keeps the offsets of groups.
+  // With one broker, so that this one keeps the offsets of groups.
   await admin.createTopics([{ topic: "one-replica", partitions: 1 }]);
   await admin.setCommitted(GROUP, [{ topic: "one-replica", partition: 0, offset: 0 }]);
-  // Two replicas are asked for before there are two brokers.
   const early = admin.createTopics([{ topic: "early", partitions: 1, replicationFactor: 2 }], DEADLINE_MS);
   early.catch(() => undefined);
   second = await startSecondBroker(stack);
@@ -84,7 +83,7 @@ it("counts a message as arrived when every replica in sync has it, which is when
   let acknowledged = false;
   let sent: Promise<void> | undefined;
   try {
-    // The leader alone answers; the message is not safe yet, and nobody can read it.
+    // Only the leader answers: the message is not safe and nobody can read it.
     await careless.send({ topic: TOPIC, acks: 1, messages: [{ value: "on the leader" }] });
     sent = producer.send(TOPIC, [{ key: null, value: "on all" }]).then(() => {
       acknowledged = true;
@@ -99,7 +98,6 @@ it("counts a message as arrived when every replica in sync has it, which is when
   expect(await end()).toBe(3);
 });
 
-/** A topic whose partitions are led by one broker each. */
 const createSpread = async (raw: ReturnType<Kafka["admin"]>, topic: string): Promise<void> => {
   const replicaAssignment = [1, 2].map((id, partition) => ({ partition, replicas: [id] }));
   await until("a topic on two brokers", DEADLINE_MS, () =>
@@ -107,7 +105,6 @@ const createSpread = async (raw: ReturnType<Kafka["admin"]>, topic: string): Pro
   );
 };
 
-/** Moves the second partition of a spread topic to the first broker. */
 const leadByFirst = async (raw: ReturnType<Kafka["admin"]>, topic: string): Promise<void> => {
   await raw.alterPartitionReassignments({
     topics: [{ topic, partitionAssignment: [{ partition: 1, replicas: [1] }] }],
@@ -140,7 +137,7 @@ it("delivers again what a late drain left behind, though the old epoch's fetch b
     groupId: `group-${topic}`,
     topics: [topic],
     sessionTimeoutMs: 2000,
-    // The fetch that is under way outlives the drain and the join.
+    // The running fetch outlives the drain and the join.
     fetch: { minBytes: 1, maxWaitMs: 10_000 },
     onMessages: ({ epoch, messages, nextOffset }) => {
       next = nextOffset;
@@ -157,7 +154,7 @@ it("delivers again what a late drain left behind, though the old epoch's fetch b
   await member.start();
   try {
     await until("the message", DEADLINE_MS, () => seen.length === 1);
-    // The fetcher of the first broker alone rejoins: it hears that another one leads.
+    // Only the fetcher of the first broker rejoins: it learns that another broker leads.
     await raw.alterPartitionReassignments({
       topics: [{ topic, partitionAssignment: [{ partition: 0, replicas: [2] }] }],
     });
@@ -194,7 +191,6 @@ it("sends a partition to the broker that leads it now, though that one has answe
       .toSorted((one, other) => one.partition - other.partition)
       .map(({ high }) => Number(high));
   try {
-    // The producer knows both leaders now.
     await until("the first messages", DEADLINE_MS, () =>
       send("before").then(
         () => true,
@@ -218,7 +214,7 @@ it("reads the rest of a range from the broker that leads its partition now", asy
   const reader = createRangeReader(connection());
   await reader.start();
   try {
-    // More than one fetch brings.
+    // More than one fetch returns.
     const value = Buffer.alloc(900_000);
     await until("the messages", DEADLINE_MS, () =>
       producer

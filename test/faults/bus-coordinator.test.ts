@@ -11,7 +11,7 @@ let stack: TestStack;
 let second: Server | undefined;
 
 beforeAll(async () => {
-  // The topic of offsets cannot be made while there is one broker, so groups have no coordinator.
+  // The offsets topic needs two brokers, so groups have no coordinator.
   const properties = { "offsets.topic.replication.factor": "2" };
   stack = await startTestStack({ servers: ["kafka"], kafkaListeners: { ports: {}, properties } });
 });

@@ -52,7 +52,7 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-/** A topic of three batches with three messages each: 0 to 2, 3 to 5, 6 to 8. */
+/** Three batches of three messages: 0 to 2, 3 to 5, 6 to 8. */
 const newTopic = async (): Promise<string> => {
   const topic = `damage-${++names}`;
   await admin.createTopics([{ topic, partitions: 1 }]);
@@ -65,14 +65,13 @@ const newTopic = async (): Promise<string> => {
   return topic;
 };
 
-/** Flips a bit of the broker's file, which the broker sends as it is. Twice is as never. */
+/** The broker sends its file as it is; a second call flips the bit back. */
 const flipOnDisk = async (topic: string, text: string): Promise<void> => {
   const path = join(stack.dir, "kafka", "data", `${topic}-0`, "00000000000000000000.log");
   const file = await open(path, "r+");
   try {
     const bytes = await file.readFile();
-    // The last character of the word, so that the text can be found again.
-    // The length of the key, which then is another one: without a checksum nothing would look wrong.
+    // The length of the key: without a checksum nothing would look wrong.
     const at = bytes.indexOf(text) - 2;
     await file.write(Buffer.from([bytes.readUInt8(at) ^ 1]), 0, 1, at);
   } finally {

@@ -30,7 +30,7 @@ const MIB = 1024 * 1024;
 let stack: TestStack;
 let admin: Admin;
 let zstd: Producer;
-/** For what the project never does itself: transactions. */
+/** Transactions; the project has none. */
 let kafka: Kafka;
 let names = 0;
 const stops: (() => Promise<void>)[] = [];
@@ -73,7 +73,6 @@ const openTransaction = async (topic: string, id: string) => {
 
 const valuesOf = (messages: readonly BusMessage[]): number[] => messages.map(({ value }) => Number(value));
 
-/** A member that takes what `take` says, else everything. */
 const startMember = async (
   topic: string,
   take: (slice: MessageSlice) => Taken = () => "continue",
@@ -119,13 +118,13 @@ it("gives the group no message of an aborted transaction, wherever a fetch begin
   await three.write("1");
   await two.write("201");
   await one.write("101");
-  // In another order than they began. A marker is written after the answer.
+  // Ends in another order than they began; a marker is written after the answer.
   const progress = createGroupProgress({ ...connection(), groupId: "none" });
   await progress.start();
   stops.push(progress.stop);
   const reaches = (end: number) =>
     until(`the end ${end}`, DEADLINE_MS, async () => {
-      // The coordinator of the first group of all may still be loading.
+      // The first group's coordinator may still be loading.
       const { partitions } = await progress.fetch(topic).catch(() => ({ partitions: [] }));
       return partitions[0]?.end === end;
     });
@@ -162,14 +161,14 @@ it("passes control records alone and commits behind them", async () => {
   );
 });
 
-/** A producer that puts everything of one call into one batch, as ours does not. */
+/** Puts everything of one call into one batch, unlike our producer. */
 const startRaw = async () => {
   const raw = kafka.producer();
   await raw.connect();
   stops.push(() => raw.disconnect());
   return (topic: string, values: readonly (Buffer | string)[], partition = 0) => {
     const all = values.map((value) => ({ key: null, value, partition }));
-    // kafkajs would put them together in quadratic time.
+    // kafkajs would join them in quadratic time.
     const messages = Object.assign(all, { reduce: () => ({ [partition]: all }) });
     return raw.send({ topic, compression: kafkajs.CompressionTypes.ZSTD, messages });
   };
@@ -213,7 +212,6 @@ it("gets every batch whole, though none fits into the limits of a fetch", async 
   expect(valuesOf(texts).sort((one, other) => one - other)).toEqual([0, 1, 2, 3, 4, 5]);
   expect(member.seen.filter(({ value }) => value?.equals(noise))).toHaveLength(6);
 
-  // Its limit is 4 MiB.
   const reader = createRangeReader(connection());
   await reader.start();
   stops.push(reader.stop);
@@ -258,7 +256,7 @@ it.each([
   const topic = await newTopic(4, { "compression.type": codec });
   const send = await startRaw();
   const text = Buffer.from("to and fro and back ".repeat(MIB / 20));
-  // 128 MiB, which the broker sends in one response of a few MiB.
+  // 128 MiB, which the broker sends in a response of a few MiB.
   for (let index = 0; index < 8; index += 1) {
     await send(
       topic,
@@ -288,7 +286,7 @@ it.each([
   expect(peak).toBeLessThan(takes + 32 * MIB);
 });
 
-/** A number as records have it: 7 bits a byte, smallest first, the sign in the lowest bit. */
+/** Zigzag varint of a record: 7 bits a byte, lowest first. */
 const zigzag = (value: number): number[] => {
   const bytes: number[] = [];
   let rest = value * 2;
@@ -296,7 +294,7 @@ const zigzag = (value: number): number[] => {
   return [...bytes, rest];
 };
 
-/** The records of one batch, of 1 MiB each, which only a stream can hold. */
+/** Records of 1 MiB each in one batch, which only a stream can hold. */
 function* hugeRecords(count: number): Generator<Buffer> {
   const value = Buffer.alloc(MIB);
   for (let offset = 0; offset < count; offset += 1) {
@@ -315,7 +313,7 @@ it("stays in its group while it passes gigabytes of one batch", async () => {
   const send = await startRaw();
   const codecs: Record<number, unknown> = kafkajs.CompressionCodecs;
   const own = codecs[kafkajs.CompressionTypes.ZSTD];
-  // In the place of what kafkajs would compress.
+  // Replaces what kafkajs would compress.
   codecs[kafkajs.CompressionTypes.ZSTD] = () => ({ compress: () => Promise.resolve(packed) });
   await send(
     topic,

@@ -84,16 +84,14 @@ const SESSION_MS = 6_000;
 
 type Member = {
   consumer: Consumer;
-  /** In the order of arrival, with the epoch of arrival. */
   seen: (BusMessage & { epoch: number })[];
   epochs: number[];
-  /** Highest settled offset + 1 by partition, of the current epoch. */
+  /** Highest settled offset + 1 by partition, in the current epoch. */
   settled: Map<number, number>;
   commitAll(epoch?: number): Promise<string>;
   crashes: unknown[];
 };
 
-/** A member that takes everything; `overrides` change single callbacks. */
 const startMember = async (
   topic: string,
   overrides: Partial<ConsumerDeps> & { take?: (slice: MessageSlice, member: Member) => Taken } = {},
@@ -230,7 +228,6 @@ it("delivers again exactly what was not taken", async () => {
   await producer.send(topic, numbered(400));
   let turn = 0;
   const member = await startMember(topic, {
-    // Nothing, some, or all of a slice, then a pause; slow enough for small slices.
     take: ({ messages }) => {
       turn++;
       busy(messages.length / 4);
@@ -273,7 +270,6 @@ it("drains before it rejoins, fences the old epoch after, and delivers again wha
   const drained: string[] = [];
   const first = await startMember(topic, {
     onRebalancing: async () => {
-      // A drain takes a while: an insert, then the commit of some partitions.
       await sleep(500);
       const offsets = [...first.settled].filter(([partition]) => partition < 2);
       const outcome = await first.consumer.commit(
@@ -296,7 +292,7 @@ it("drains before it rejoins, fences the old epoch after, and delivers again wha
   expect(partitionsOf(assigned)).toEqual([0, 1, 2, 3]);
   expect(first.consumer.assigned()).toHaveLength(2);
 
-  // A late commit of the old epoch would hide the other member's messages.
+  // A late commit of the old epoch would skip the other member's messages.
   expect(await first.consumer.commit(oldEpoch, oldOffsets)).toBe("fenced");
   const committed = await admin.fetchCommitted(`group-${topic}`, [topic]);
   expect(partitionsOf(committed.filter(({ offset }) => offset !== null))).toEqual([0, 1]);
@@ -362,7 +358,7 @@ it("loses nothing when members come and go under load, each committing what it s
     const other = await join();
     await until("the rejoin of the first", DEADLINE_MS, () => first.epochs.length > epochs);
     await until("work at the other", DEADLINE_MS, () => other.seen.length > 100);
-    // Leaves without committing what it took, as a crash would.
+    // Leaves without committing, as a crash would.
     await other.consumer.stop();
     await until("the first alone", DEADLINE_MS, () => first.consumer.assigned().length === 6);
   }
@@ -432,7 +428,6 @@ it("reads on after a join, also a partition that was resumed while the drain bef
       isPaused.add(partition);
       return "pause";
     },
-    // The owner has room again as soon as its drain has written something.
     onRebalancing: () => {
       holds = false;
       first.consumer.resume(both);
@@ -452,7 +447,7 @@ it("reads on after a join, also a partition that was resumed while the drain bef
 });
 
 it("reads what Kafka's own code has compressed, by every codec that it has", async () => {
-  // Longer than a block of Snappy (32 KiB) and of LZ4 (64 KiB), and one part that does not compress.
+  // Longer than a block of Snappy (32 KiB) and LZ4 (64 KiB), and a part that does not compress.
   const values = [
     "short",
     "to and fro ".repeat(20_000),
@@ -461,7 +456,7 @@ it("reads what Kafka's own code has compressed, by every codec that it has", asy
   ];
   for (const codec of ["uncompressed", "gzip", "zstd", "snappy", "lz4"]) {
     const topic = `topic-${++names}`;
-    // The broker writes the batches of such a topic anew with the classes of the Java producer.
+    // The broker recompresses such a topic with the Java producer's classes.
     await admin.createTopics([{ topic, partitions: 1, config: { "compression.type": codec } }]);
     await producer.send(
       topic,
@@ -526,7 +521,7 @@ it("surfaces a bug in the handler as a crash, once, and does not go on", async (
   });
   await until("the crash", DEADLINE_MS, () => member.crashes.length > 0);
   expect(String(member.crashes[0])).toContain("bug");
-  // One that went on would take part in this join.
+  // A running first member would take part in this join.
   const other = await startMember(topic);
   await until("another member has all messages", DEADLINE_MS, () => other.seen.length === 10);
   expect(other.consumer.assigned()).toEqual([{ topic, partition: 0 }]);
@@ -570,7 +565,6 @@ it("says once which topic is missing, and writes when it is there", async () => 
   });
   const reported = () => lines.filter(({ level }) => level !== "debug" && level !== "info");
   await until("it is tried again", DEADLINE_MS, () => reported().length > 0);
-  // Behind several attempts.
   await until("kafkajs has asked some times", DEADLINE_MS, () => {
     const asked = lines.filter((line) => JSON.stringify(line).includes("does not host this topic"));
     return asked.length >= 4;

@@ -35,17 +35,15 @@ import { stopProcess } from "../system/stop-process.ts";
 
 const GROUP = "conversation-export-ingest";
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
-/** Longer than readers are behind the present. */
+/** Longer than readers lag. */
 const LONG_MS = 3_000;
 /** Longer than readers wait for a slow batch; at full size up to five times as long. */
 const pauseMs = (): number => bySize(LONG_MS, 1_000 + random.int(5 * 30_000));
-/** Clients: of changing records and persons, of a sample that bugs spoil, of records that expire. */
 const [RESTLESS, SPOILT, EXPIRING] = ["acme", "globex", "expiring"] as const;
 const CLIENTS = [RESTLESS, SPOILT, EXPIRING];
 const LISTS: readonly ChangeList[] = ["conversations", "messages", "end_users"];
 const RECORDS = bySize(150, 1_500);
 const SAMPLE = bySize(120, 3_000);
-/** The least time of all rounds. */
 const LOAD_MS = bySize(12_000, 600_000);
 const DEADLINE_MS = bySize(120_000, 600_000);
 const READER_PAUSE_MS = bySize(4_000, 1_000);
@@ -72,14 +70,13 @@ let network: SlowNetwork;
 let ledger: StableLedger;
 let oldRecipe: UpdateFollower;
 let jobs: KeptProcess;
-/** Beside the other, as when REDIS_URL was changed while an old process lives on. */
+/** A second Redis, as when REDIS_URL changed while an old process lives on. */
 let secondRedis: OwnRedis;
 let ingests: readonly KeptProcess[];
-/** Events of records that change, of records that will expire and of young ones of the same client. */
 let changes: Readonly<Record<"restless" | "old" | "young", () => Change>>;
 const keys = new Map<string, string>();
 const followers: { readonly client: string; readonly follower: ChangeFollower }[] = [];
-/** By kind and id: the latest export that has reached the bus, and when the bus had taken it, ms. */
+/** Latest export by kind and id; `by`: when the bus had it, ms. */
 const published: { readonly change: Change; readonly by: number }[] = [];
 const persons: string[] = [];
 
@@ -143,7 +140,7 @@ afterAll(async () => {
   await secondRedis?.stop();
 });
 
-/** Makes landing reach back to before the sample, and end users whose rows are old enough to expire. */
+/** Extends landing back to before the sample; adds end users old enough to expire. */
 const insertOldEndUsers = async (): Promise<void> => {
   await sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
     SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
@@ -187,7 +184,6 @@ const expire = (): Promise<void> =>
     Array.from({ length: 10 }, (_, at) => (at % 2 === 0 ? changes.old() : changes.young()).event),
   );
 
-/** Waits until a consumer group has committed what has been sent so far, while more is sent. */
 const untilPassed = async (groupId: string): Promise<void> => {
   const ends = new Map(
     delivery.delivered.map(({ topic, partition, offset }) => [`${topic}/${partition}`, offset + 1]),
@@ -201,7 +197,6 @@ const untilPassed = async (groupId: string): Promise<void> => {
   });
 };
 
-/** Runs a job to its end. */
 const work = async <Data, Result>(type: JobType<Data, Result>, data: Data): Promise<Result> => {
   const { id } = await client.add(type, data);
   for await (const view of client.follow(type.name, id)) {
@@ -223,7 +218,6 @@ const erase = async (): Promise<void> => {
     body: JSON.stringify({ type: "ERASURE", email: `${name}@example.com` }),
   });
   expect(answer.status).toBe(200);
-  // More of the person comes meanwhile.
   await delivery.send(personOf(RESTLESS, name, new Date().toISOString()));
   const { pathname, origin } = new URL(answer.headers.get("location") ?? "", system.apiUrl);
   await until("the request is completed", DEADLINE_MS, async () => {
@@ -234,7 +228,6 @@ const erase = async (): Promise<void> => {
   });
 };
 
-/** Stops a process until readers have passed what it may hold. */
 const pause = async (paused: KeptProcess): Promise<void> => {
   const { pid } = paused.current();
   await stopProcess(pid);
@@ -299,7 +292,6 @@ const sizeOf = (): number | "lines" =>
   random.chance(0.2) ? "lines" : 1 + random.int(random.pick([20, 2_000]));
 const isKept = (): boolean => !random.chance(0.05);
 
-/** What the reader must hold when every event up to the watermark is in its list. */
 const missingAt = ({ follower }: (typeof followers)[number], watermark: number): string[] => {
   const wanted = new Map<string, number>();
   for (const { change, by } of published) {
@@ -316,13 +308,11 @@ const LIST_OF = { conversation: "conversations", message: "messages", end_user: 
 
 type Load = { stop(): Promise<void> };
 
-/** Publishes and reads until it is stopped. */
 const startLoad = (): Load => {
   const end = new AbortController();
   const again = async (work: () => Promise<unknown>, pauseMs: () => number): Promise<void> => {
     while (!end.signal.aborted) {
       await work();
-      // Ends with the load.
       await sleep(pauseMs(), undefined, { signal: end.signal }).catch(() => undefined);
     }
   };
@@ -347,7 +337,7 @@ const startLoad = (): Load => {
     again(ledger.note, () => 200),
   ];
   const all = Promise.all(working);
-  // The first failure ends the test when the load is stopped.
+  // The first failure ends the test when the load stops.
   all.catch(() => end.abort());
   return {
     stop: async () => {
@@ -357,7 +347,6 @@ const startLoad = (): Load => {
   };
 };
 
-/** Waits until nothing is under way and everything that was stored is given out. */
 const settle = async (): Promise<void> => {
   await system.caughtUp(GROUP, DEADLINE_MS);
   await Promise.all(ingests.map((one) => one.ready()));
@@ -374,7 +363,6 @@ const settle = async (): Promise<void> => {
   );
 };
 
-/** Reads on until a stable instant is given out that lies behind everything stored. */
 const readToTheEnd = async (follower: ChangeFollower): Promise<void> => {
   const stored = Number(
     await sql(
@@ -407,7 +395,6 @@ const differences = (
   ...[...found].flatMap(([id, text]) => (expected.has(id) ? [] : [`not in the list ${id}: ${text}`])),
 ];
 
-/** Compares what all readers hold with the lists, text by text. */
 const compare = async (): Promise<void> => {
   for (const one of followers) {
     const { follower } = one;

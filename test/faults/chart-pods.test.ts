@@ -31,7 +31,6 @@ type Acl = {
   readonly operations: readonly string[];
 };
 
-/** The rights that the chart has Strimzi give to its users, by component. */
 const renderedAcls = (): [string, readonly Acl[]][] =>
   readManifests(renderChart(helm ?? "", "strimzi-keda").stdout)
     .filter(({ kind }) => kind === "KafkaUser")
@@ -42,8 +41,6 @@ const renderedAcls = (): [string, readonly Acl[]][] =>
 
 const constantOf = (name: string): string => name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
 
-// Kafka with TLS, a user for each component and the rights of the chart's KafkaUsers; ClickHouse and Redis
-// behind TLS.
 describe.skipIf(helm === null)("what the chart renders, started here", () => {
   let stack: Stack;
   let around: Surroundings;
@@ -109,7 +106,6 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
         "redis.url": `rediss://localhost:${redis.port}`,
         "redis.ca": { existingSecret: "redis-ca" },
         "redis.users": Object.fromEntries(
-          // The components have the same users there as at Kafka.
           Object.entries(KAFKA_USERS).map(([component, username]) => [
             component,
             { username, existingSecret: { name: "redis-users" } },
@@ -151,7 +147,6 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
     await stack?.kill();
   });
 
-  /** What the KafkaUsers of the chart may do, and for kafka.createTopics what the documentation asks for. */
   const grant = async (): Promise<void> => {
     const admin = new kafkajs.Kafka({
       brokers: stack.kafka.brokers,
@@ -186,7 +181,6 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
   const named = (kind: string, component: string): RenderedContainer =>
     containerOf(`${kind} demo-conversation-export-${component}`);
 
-  /** A command of the operators, as a Job that is made from the CronJob. */
   const ops = async (...args: string[]): Promise<string> => {
     const job = named("CronJob", "ops");
     const { output, ended } = startContainer(job, around, {

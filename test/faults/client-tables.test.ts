@@ -42,7 +42,7 @@ const running = new Set<ChildProcess>();
 const folderOf = (format: Format): string => join(system.logFolder, `tables-${format}`);
 const fileOf = (format: Format, list: List): string => join(folderOf(format), `${list}.${format}`);
 
-/** Free objects with numbers that no double has, and a text that no CSV may take for more than one. */
+/** Free objects with numbers beyond doubles and a text that looks like several CSV cells. */
 const oddRecords = () => {
   const created = '"date_created":"2026-10-05T00:00:00Z"';
   const big = '{"n":123456789012345678901234567890,"f":1.10,"e":1E5,"s":"a\\"},{[,"}';
@@ -157,7 +157,6 @@ const sourceOf = (format: Format, list: List): string =>
     ? `read_parquet('${fileOf(format, list)}')`
     : `read_csv('${fileOf(format, list)}', header = true, all_varchar = true, allow_quoted_nulls = false)`;
 
-/** How many rows each list has of the person that will be erased. */
 const personIn = (format: Format): Promise<number[]> =>
   Promise.all(
     LISTS.map(async (list) => {
@@ -169,7 +168,6 @@ const personIn = (format: Format): Promise<number[]> =>
     }),
   );
 
-/** Every file that has its name is whole, at whatever moment. */
 const expectWhole = async (format: Format): Promise<void> => {
   for (const list of LISTS)
     if (existsSync(fileOf(format, list)))
@@ -183,7 +181,6 @@ const isWriting = (format: Format): boolean => {
   return existsSync(parts) && readdirSync(parts).some((name) => name.endsWith(`.${format}`));
 };
 
-/** Kills a pull at some instant, every second time while it writes a file. @returns where it was */
 const killPull = async (format: Format, whileWriting: boolean): Promise<"ended" | "writing" | "pulling"> => {
   const { child, ended } = start(pullOf(format));
   if (whileWriting) while (child.exitCode === null && !isWriting(format)) await sleep(1);
@@ -203,7 +200,6 @@ const PATHS: Readonly<Record<List, string>> = {
   end_users: "/v2/end-users",
 };
 
-/** What the export API's own answer in Parquet has in the same columns. */
 const interfaceFile = async (list: List): Promise<string> => {
   const answer = await fetch(system.apiUrl + PATHS[list], {
     headers: { authorization: `Bearer ${key}`, accept: "application/vnd.apache.parquet" },
@@ -226,7 +222,6 @@ const expectParquet = async (list: List): Promise<void> => {
     expect(await query(`SELECT * FROM ${one} EXCEPT ALL SELECT * FROM ${other}`), list).toEqual([]);
 };
 
-/** Each value of CSV is the text of the field in JSON. */
 const expectCsv = async (list: List): Promise<void> => {
   const records = (await walk(system.apiUrl + PATHS[list], key)).map(
     (text) => JSON.parse(text) as Record<string, unknown>,
@@ -253,7 +248,7 @@ it(
     const changes = createRestless({ seed, client: CLIENT, records: 200, now: Date.now });
     const change = (count: number) => delivery.send(Array.from({ length: count }, () => changes().event));
     const killed: string[] = [];
-    // However slow the machine is, a kill while a file is written is among them.
+    // On a slow machine too, one kill must hit the writing of a file.
     const isDone = (round: number) => round >= KILLS && (killed.includes("writing") || round >= 10 * KILLS);
     for (let round = 0; !isDone(round); round += 1) {
       await change(20);

@@ -91,13 +91,12 @@ const start = (args: readonly string[]): { child: ChildProcess; ended: Promise<E
   return { child, ended };
 };
 
-/** Runs the command, as a user does. */
 const command = (args: readonly string[]): Promise<Ended> => start(args).ended;
 
 const expectCode = ({ code, out, err }: Ended, expected: number): void =>
   expect(code, `${out}${err}`).toBe(expected);
 
-/** Files so small that a first pull has many. */
+/** So small that a first pull has many files. */
 const SMALL_FILES = ["--file-bytes", "200000", "--no-transfer-compression"];
 const pullInto = (to: string): readonly string[] => [
   "pull",
@@ -113,7 +112,7 @@ const expectPulled = async (to: string): Promise<void> => {
 
 const changedAt = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
-/** Kills a pull at some instant, mostly soon after it has stored something. @returns whether it still ran */
+/** Whether it still ran. */
 const killPull = async (to: string, stateFile: string): Promise<boolean> => {
   const { child, ended } = start(pullInto(to));
   let stores = random.int(4);
@@ -140,7 +139,6 @@ const erase = async (name: string): Promise<void> => {
   });
 };
 
-/** Publishes changes until it is stopped. */
 const startLoad = () => {
   const changes = createRestless({ seed, client: CLIENT, records: 300, now: Date.now });
   let isDone = false;
@@ -150,7 +148,7 @@ const startLoad = () => {
       await sleep(random.int(bySize(600, 200)));
     }
   })();
-  // A failure of the test, which ends the servers, is reported instead of that of the load.
+  // A test failure that ends the servers is reported instead of the load's.
   all.catch(() => {});
   return {
     stop: async (): Promise<void> => {
@@ -177,7 +175,6 @@ const linesOf = (list: string): string[] =>
     return lines;
   });
 
-/** Whether the first pass over a list of the folder has begun and not ended. */
 const isMidway = (): boolean => {
   const file = join(folder, "state.json");
   if (!existsSync(file)) return false;
@@ -199,7 +196,7 @@ it(
       const isDone = (round: number) =>
         round >= KILLS && (to !== folder || midway > 0 || round >= 10 * KILLS);
       for (let round = 0; !isDone(round); round += 1) {
-        // Only a first pass has a middle: when none was hit, another begins.
+        // Only a first pass has a middle: when none was hit, start another.
         if (round >= KILLS) rmSync(folder, { recursive: true, force: true });
         pulls += 1;
         if (await killPull(to, stateFile)) killed += 1;
@@ -239,7 +236,6 @@ it(
       expect(linesOf(list).some((line) => line.includes('"gone-1'))).toBe(false);
     }
 
-    // A copy that lost a record and changed another is seen.
     const [file = ""] = readdirSync(join(folder, "messages")).toSorted();
     rmSync(join(folder, "messages", file));
     expectCode(await command(["verify", "--to", folder, "--list", "messages"]), 6);

@@ -63,7 +63,7 @@ const partsOf = (table: string): Promise<string> =>
   sql(`SELECT count() FROM system.parts WHERE active AND table = '${table}' AND partition_id = '202606'
     AND database = currentDatabase()`);
 
-/** Catches compactions at their first deletion; what goes through it ends with the test. */
+/** Catches compactions at their first deletion. */
 const startGate = async (side: CatchPoint["side"]) => {
   const { host, port } = system.stack.clickhouse;
   const gate = await startStatementGate({
@@ -77,7 +77,6 @@ const startGate = async (side: CatchPoint["side"]) => {
   return { gate, env, caught };
 };
 
-/** Ends with the test, whatever becomes of that. */
 const endsWithTest = (process: ServiceProcess): ServiceProcess => {
   onTestFinished(() => process.kill("SIGKILL"));
   return process;
@@ -153,7 +152,7 @@ it(
       }
     };
     const reading = Promise.all(Array.from({ length: bySize(1, 2) }, readOn));
-    // The first failure is the cause of the others.
+    // The first failure causes the others.
     reading.catch(() => {});
     await system.service("ingest");
     const sending = createDelivery(system).send(
@@ -176,7 +175,6 @@ it(
     resultOf(await endOf("first"));
     await sending;
     await system.caughtUp(GROUP, DEADLINE);
-    // At least one walk has begun after the compaction.
     const walksThen = walks;
     await until("pages are read behind it", DEADLINE, () => walks >= walksThen + bySize(2, 4));
     isDone = true;
@@ -195,7 +193,6 @@ it(
         `created p50 before ${inMs(timesBefore, 0.5)} ms, after ${inMs(timesAfter, 0.5)} ms`,
     );
 
-    // A second run has nothing to do.
     await addCompaction("second");
     expect(resultOf(await endOf("second"))).toMatchObject({ windows: 0, supersededUpdates: 0 });
   },
@@ -233,7 +230,7 @@ it.each([
     const second = await startCaught();
     await second.caught();
     if (flush) await redisCommand(system.stack.redis.url, "FLUSHALL");
-    // The first goes on without having deleted anything, before the second deletes.
+    // The first continues, having deleted nothing, before the second deletes.
     first.gate.breakCaught();
     process.kill(first.jobs.pid, "SIGCONT");
     if (!flush) await first.idle();
@@ -246,7 +243,7 @@ it.each([
       String(conversations),
     );
     expect(await sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
-    // As if those that were killed had been silent for long: the next process removes what they left.
+    // As if the killed processes had been silent for long: the next one removes their rows.
     await sql("DELETE FROM coordination WHERE startsWith(name, 'jobs ')");
     endsWithTest((await system.another("jobs", JOBS_ENV)).process);
     await until(

@@ -14,7 +14,7 @@ import {
   prepareConnectors,
 } from "../outside/connectors.ts";
 
-/** The clock of the service is ahead of this machine's by so much. */
+/** The service's clock is ahead of this machine's. */
 const AHEAD_MS = 600_000;
 
 let root: string;
@@ -51,7 +51,6 @@ afterEach(async () => {
 });
 
 const options = (apiUrl: string, key = "k") => ({ apiUrl, key, pageSize: 10 });
-/** As it comes out of a file. */
 const line = (text: string): string => `${text} \n`;
 
 it("the source for Airbyte reads on when the clock is behind that of the service", async () => {

@@ -31,7 +31,7 @@ const PAGE_SIZE = 100;
 /** More than change between two runs, far fewer than there are. */
 const FEW = 50;
 
-/** Changes settle, and erasures go on, when a lease could have ended. */
+/** Changes settle, and erasures continue, when a lease could have ended. */
 const INGEST = { BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
 const JOBS = {
   ...NO_SCHEDULES,
@@ -56,7 +56,7 @@ beforeAll(async () => {
   const options = { apiUrl: system.apiUrl, key, pageSize: PAGE_SIZE };
   airbyte = createAirbyte(place(join(system.logFolder, "airbyte")), options);
   dlt = createDlt(place(join(system.logFolder, "dlt")), options);
-  // dlt takes no halves of surrogate pairs.
+  // dlt rejects unpaired surrogates.
   const plain = { poisonShare: 0, nullShare: 0, nonstandardShare: 0 };
   const sample = { seed: seedOfRun("connectors"), conversations: bySize(150, 5_000), endUsers: 120 };
   await delivery.send(createSample({ ...sample, ...plain, clients: [CLIENT] }));
@@ -91,7 +91,6 @@ const listed = async (list: List): Promise<Copy> => {
   return new Map(records.map((record) => [String(record[ID_OF[list]]), record]));
 };
 
-/** Changes a record, another to an earlier date, makes a new one, and erases a person. */
 const change = async (): Promise<void> => {
   const known = [...(await listed("conversations"))].filter(([id]) => !id.startsWith("gone"));
   const [first, second] = known.map(([, record]) => record);
@@ -111,14 +110,12 @@ const change = async (): Promise<void> => {
   await changesAreStable();
 };
 
-/** The same value; a date in the form of the export API or of DuckDB. */
 const isSame = (given: unknown, kept: unknown): boolean =>
   isDeepStrictEqual(given ?? null, kept ?? null) ||
   (typeof given === "string" &&
     typeof kept === "string" &&
     Date.parse(given) === Date.parse(`${kept.replace(" ", "T")}:00`));
 
-/** Compares a copy with the list: the same records, and every field of each. */
 const expectEqual = async (list: List, copy: Copy): Promise<void> => {
   const wanted = await listed(list);
   expect([...copy.keys()].toSorted(), list).toEqual([...wanted.keys()].toSorted());
@@ -136,7 +133,7 @@ const expectAirbyteEqual = async (): Promise<void> => {
 const expectDltEqual = async (): Promise<void> => {
   const rows = await dlt.rows();
   for (const list of LISTS) {
-    // A row twice would be hidden by its id.
+    // A map by id would hide a repeated row.
     expect(new Set(rows[list].map((row) => row[ID_OF[list]])).size).toBe(rows[list].length);
     await expectEqual(list, new Map(rows[list].map((row) => [String(row[ID_OF[list]]), row])));
   }
@@ -180,7 +177,7 @@ it("the sources keep what the lists hold: first everything, then what changed si
   expect(latest).toBeGreaterThanOrEqual(3);
   expect(latest).toBeLessThan(FEW);
 
-  // Without a state everything comes again.
+  // Without a state everything is read again.
   expect((await airbyte.read("full_refresh")).length).toBeGreaterThan(5 * FEW);
   await expectAirbyteEqual();
 });

@@ -3,14 +3,13 @@ import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 /**
- * The content of a database after jobs, by facet, each a sorted list of lines. Leaves out what may differ
- * between runs: instants of upload and of change, names of runs, bus positions of replayed dead letters.
+ * A database after jobs: sorted lines by facet, without what may differ between runs (stamps, run names, bus
+ * positions of replayed dead letters).
  */
 export type EndState = Readonly<Record<string, readonly string[]>>;
 
 const RECORD = "* EXCEPT (uploaded_at)";
 
-/** By table: the columns that name the client and the row, and the columns that must be equal. */
 const TABLES: Readonly<
   Record<
     string,
@@ -46,20 +45,19 @@ const TABLES: Readonly<
   upload_windows: {
     client: "''",
     name: "concat(toString(window_start), ' ', table)",
-    // A window that is over may still be open shortly after a start of Redis.
+    // A finished window may still be open shortly after Redis starts.
     columns: "seconds, state = 'compacted', rows, partitions, offsets, reopened",
-    // Later windows hold rows that are written during the test.
+    // Later windows hold rows written during the test.
     where: "window_start < '2026-09-01'",
   },
 };
 
-/** The instant of upload is in the public JSON as well. */
+/** The stamp is in the public JSON too. */
 const withoutUpload = (text: string): string =>
   `replaceRegexpAll(${text}, '"record_last_updated":"[^"]*"', '')`;
 
 const lines = (text: string): string[] => (text === "" ? [] : text.trimEnd().split("\n"));
 
-/** Visible rows as `name hash`, by table and client. */
 const readRows = async (url: string): Promise<Record<string, string[]>> => {
   const facets: Record<string, string[]> = {};
   for (const [table, { client, name, columns, where = "1" }] of Object.entries(TABLES)) {
@@ -76,17 +74,14 @@ const readRows = async (url: string): Promise<Record<string, string[]>> => {
   return facets;
 };
 
-/**
- * How much of the tables is compared. readable: what queries see. stored: also tables with masked rows, and
- * rows by partition.
- */
+/** readable: what queries see. stored: also masked rows, and rows by partition. */
 export type Depth = "readable" | "stored";
 
 const readStored = async (url: string, depth: Depth): Promise<Record<string, string[]>> => {
   if (depth === "readable") return {};
   const masked: string[] = [];
   for (const table of Object.keys(TABLES)) {
-    // In one statement: a merge between two counts removes repeated rows, which are not masked.
+    // One statement: a merge between two counts would remove repeated rows, which are not masked.
     const count = `SELECT countIf(_row_exists = 0) FROM ${table} SETTINGS apply_deleted_mask = 0`;
     const rows = Number(await runSql(url, count));
     if (rows > 0) masked.push(`${table} ${rows}`);
@@ -105,12 +100,11 @@ const readStored = async (url: string, depth: Depth): Promise<Record<string, str
 
 const MERGE_DEADLINE_MS = 30_000;
 
-/** Tables that refuse a merge, as they do while merges are switched off. */
 const readStoppedMerges = async (url: string): Promise<string[]> => {
   const stopped: string[] = [];
   for (const table of ["conversations", "conversation_updates", "handoffs", "messages", "end_users"]) {
     let refusal = "";
-    // Not while another merge of the same parts runs.
+    // Retried: another merge of the same parts may run.
     await until(`${table} is merged`, MERGE_DEADLINE_MS, async () => {
       try {
         await runSql(
@@ -123,13 +117,12 @@ const readStoppedMerges = async (url: string): Promise<string[]> => {
         return false;
       }
     }).catch(() => stopped.push(`${table}: ${refusal}`));
-    // One is enough to tell, and the others would wait as long.
+    // One is enough; each of the others would wait as long.
     if (stopped.length > 0) break;
   }
   return stopped;
 };
 
-/** Leftovers of jobs, which must be gone when they end. */
 const readLeftovers = async (url: string): Promise<string[]> => {
   // Mutations of a dead process finish without it.
   await until("mutations are done", 20_000, async () => {
@@ -147,16 +140,12 @@ const readLeftovers = async (url: string): Promise<string[]> => {
   return lines(counts);
 };
 
-/** The present content of the tables. */
 export const readTables = async (url: string, depth: Depth): Promise<EndState> => ({
   ...(await readRows(url)),
   ...(await readStored(url, depth)),
 });
 
-/**
- * Waits until background work has ended, then reads. It merges the tables, which must not change what readers
- * see.
- */
+/** Waits for background work, reads, then merges the tables, which must not change what readers see. */
 export const readEndState = async (url: string, depth: Depth): Promise<EndState> => {
   const leftovers = await readLeftovers(url);
   const tables = await readTables(url, depth);
@@ -171,7 +160,7 @@ export const readEndState = async (url: string, depth: Depth): Promise<EndState>
   };
 };
 
-/** The facets that differ, each with the first lines on either side alone. Empty: the states are equal. */
+/** Differing facets with the first lines that only one side has; empty: equal. */
 export const differencesOf = (expected: EndState, found: EndState): string[] =>
   [...new Set([...Object.keys(expected), ...Object.keys(found)])].sort().flatMap((facet) => {
     const [here, there] = [expected[facet] ?? [], found[facet] ?? []];
@@ -183,14 +172,14 @@ export const differencesOf = (expected: EndState, found: EndState): string[] =>
     return [`${facet}: missing ${some(missing)} | added ${some(added)}`];
   });
 
-/** The reported result of a job, without counts that differ when an attempt was interrupted. */
+/** Omits counts that differ when an attempt was interrupted. */
 export const outcomeOf = ({ state, reason, result, name }: JobView): string[] => {
   const reported = (result ?? {}) as Readonly<Record<string, unknown>>;
   const kept = STABLE[name] ?? [];
   return [`${state} ${reason ?? ""}`, ...kept.map((field) => `${field} ${JSON.stringify(reported[field])}`)];
 };
 
-/** Other jobs count only what their last attempt had left to do. */
+/** Other jobs count only their last attempt. */
 const STABLE: Readonly<Partial<Record<JobView["name"], readonly string[]>>> = {
   backfill: ["dryRun", "parts", "events", "problems", "deletableSince"],
   replay: ["dryRun", "read", "replayed", "byReason", "skipped"],

@@ -18,10 +18,9 @@ import { readView } from "../warehouse/view-rows.ts";
 import { splitRecords, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
-/** What was created before is hidden. */
+/** Records created before it are erased. */
 const ASKED = DAY_0 + 10 * DAY;
 const WINDOW = { since: DAY_0 - DAY, to: DAY_0 + 100 * DAY, wholeTies: false };
-/** Views for analysts, with the column that names what a row is about. */
 const VIEW_IDS = {
   conversations: "conversation_id",
   messages: "message_id",
@@ -52,7 +51,6 @@ const idsOf = (texts: readonly string[]): string[] =>
     .map(({ _id: id, end_user_id: endUserId }) => id ?? endUserId ?? "")
     .toSorted();
 
-/** The ids that each way of reading gives out, page by page. */
 const readAll = async (
   client: string,
   pageSize: number,
@@ -122,7 +120,7 @@ const readAll = async (
 
 const HANDOFFS = [{ id: "h", date_created: "2026-10-04T00:00:00Z" }];
 
-/** Records about ann, each in another way; `later` ones were created after she asked, and stay. */
+/** Ann's records, found in different ways; `later` ones were created after her request and stay. */
 const ann = (client: string, later: boolean, tag: string): ExportRecord[] => {
   const at = { client, time: DAY_0 + (later ? 50 * DAY : DAY) };
   const created = (later ? ASKED : DAY_0) + SECOND;
@@ -181,7 +179,7 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
   expect((await readAll(client, 100))["messages"]).toHaveLength(11);
 
   await hide(client);
-  // Rows that a writer had on their way: new records of hers, other versions, other dates, other places.
+  // Rows that a writer still held: new records of hers, other versions, dates and places.
   const at = { client, time: DAY_0 + 2 * DAY };
   await write(
     [...ann(client, false, "-late"), ...people(client, "-late")].filter(({ id }) => id !== "m1-late"),
@@ -195,7 +193,7 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
   for (const size of [1, 2, 100]) expect(await readAll(client, size), `pages of ${size}`).toEqual(expected);
   expect(await readAll("neighbour", 100)).toEqual(neighbour);
 
-  // To the comparison with the bus they are gone, though they are stored.
+  // Reconciliation must treat them as gone, though they are stored.
   const reconcile = createReconcileStore({
     session: warehouse.session("jobs"),
     now: Date.now,
@@ -218,7 +216,7 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
   const kept = ["a-kept", "a-kept", "a-kept", "kept", "m-kept", "z-kept", "z-kept", "z-kept"];
   expect(await present()).toEqual(kept);
 
-  // A request that this server does not know yet is not one that has ended.
+  // An unknown request is not one that has ended.
   await warehouse.sql("SYSTEM START MERGES");
   await forget();
   expect(await readAll(client, 100)).toEqual(expected);
@@ -287,7 +285,7 @@ it("reads pages of a client with more hidden records than ClickHouse puts into a
   expect(read["changes of messages"]).toEqual(read["messages"]);
   expect(read["lines of conversations"]).toEqual(read["created"]);
 
-  // The question that is asked where dates are noted finds them as well.
+  // The query used while dates are recorded finds them as well.
   await createMovedDates({ session: warehouse.session("jobs") }).note(Date.now() * 1_000);
   const reader = createReader({ session: warehouse.session("reader"), lookups: warehouse.session("lookup") });
   for (const size of [1, 100]) expect(await readAll(client, size, reader), `pages of ${size}`).toEqual(read);

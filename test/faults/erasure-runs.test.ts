@@ -63,7 +63,7 @@ import { ticketNow, uploadNow } from "../warehouse/upload-now.ts";
 import { readPage, splitRecords } from "../warehouse/walk.ts";
 
 const SECRET = "a secret of the tests of erasure";
-/** The last call of an erasure that is killed, by its number. */
+/** Number of the last call of a killed erasure. */
 const KILLED_AT = bySize([14, 26], [...Array.from({ length: 44 }, (_, at) => at + 1), 99]);
 /** The call before or after which another run does everything. */
 const PAUSED_AT = bySize([7, 23, 36], [...Array.from({ length: 44 }, (_, at) => at + 1), 99]);
@@ -77,7 +77,7 @@ const TABLES = [
   "record_dates",
   "landing",
 ];
-/** Behind all instants of storing, µs. */
+/** After every stamp, µs. */
 const LATER = Date.UTC(2100) * 1000;
 const log = createLogger({ service: "test", level: "silent" });
 
@@ -123,7 +123,6 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-/** Writes records as ingest does, the landing rows first; `tables` names those that are written. */
 const write = async (records: readonly ExportRecord[], tables: readonly string[] = TABLES): Promise<void> => {
   for (const type of new Set(records.map((record) => record.type))) {
     const batch = createBatch(type, 1024, { landingDays: 14 });
@@ -161,7 +160,7 @@ const erasureDeps = (rule = { percent: 1, records: 1_000 }): ErasureDeps => ({
     log,
   }),
   hash: createSubjectHash(SECRET),
-  // Two runs at a time, as when Redis has lost the lock.
+  // Two concurrent runs, as when Redis has lost the lock.
   exclusive: { run: (_, signal, work) => work(signal), unlessTaken: (_, signal, work) => work(signal) },
 });
 
@@ -191,7 +190,7 @@ const request = async (client: string, subject: Partial<DataSubject>): Promise<s
 
 const keysLeft = () => sql("SELECT count() FROM erasure_keys");
 
-/** All rows of a client as they are stored, also hidden ones. */
+/** All stored rows of a client, masked ones too. */
 const rowsOf = async (client: string): Promise<Record<string, string[]>> => {
   const rows: Record<string, string[]> = {};
   for (const table of TABLES) {
@@ -207,9 +206,7 @@ const without = (rows: Record<string, string[]>, mark: string): Record<string, s
     Object.entries(rows).map(([table, list]) => [table, list.filter((line) => !line.includes(mark))]),
   );
 
-/**
- * One person in every table, by every way that leads to a record, beside another; all texts contain `mark`.
- */
+/** One person in every table, by every way that leads to a record; all texts contain `mark`. */
 const person = (client: string, mark: string): { records: ExportRecord[]; subject: DataSubject } => {
   const at = (time: number) => ({ client, time: DAY_0 + time, offset: (offset += 1) });
   const c = (name: string) => `${mark}-${name}`;
@@ -228,12 +225,12 @@ const person = (client: string, mark: string): { records: ExportRecord[]; subjec
       // Known by a former address.
       endUser(at(1), c("user"), { profile: { email: ` ${mark.toUpperCase()}@example.com ` } }),
       endUser(at(2), c("user"), { profile: { email: `${c("new")}@example.com` } }),
-      // By the end user, by the chatter, and by an older version alone; under two dates.
+      // By the end user, by the chatter, and by an older version only; under two dates.
       conversation(at(1), c("by-user"), DAY_0, DAY_0, { end_user_id: c("user"), handoffs: [handoff] }),
       conversation(at(1), c("by-chatter"), DAY_0, DAY_0, { chatter_id: c("chatter"), inquiry_summary: mark }),
       conversation(at(2), c("by-chatter"), DAY_0 + DAY, DAY_0 + DAY, { inquiry_summary: mark }),
       conversation(at(3), c("by-chatter"), DAY_0 + 40 * DAY, DAY_0 + 40 * DAY, { handoffs: [handoff] }),
-      // By its conversation, also one that it has left; by the chatter.
+      // By its conversation, also a former one; by the chatter.
       message(at(1), c("of-user"), DAY_0, c("by-user"), { message_data: { _type: "text", body: mark } }),
       message(at(1), c("has-left"), DAY_0, c("by-chatter")),
       message(at(2), c("has-left"), DAY_0 + DAY, "kept-conversation"),
@@ -254,7 +251,7 @@ const neighbour = (client: string): ExportRecord[] => {
   ];
 };
 
-/** Records that only a row that is not live leads to. */
+/** Records that only rows that are not live lead to. */
 const traces = (client: string, mark: string): { landed: ExportRecord[]; stored: ExportRecord[] } => {
   const at = (time: number) => ({ client, time: DAY_0 + time, offset: (offset += 1) });
   const c = (name: string) => `${mark}-${name}`;
@@ -264,13 +261,13 @@ const traces = (client: string, mark: string): { landed: ExportRecord[]; stored:
       message(at(1), c("from"), DAY_0, "kept-conversation", { sender: c("chatter"), recipient: "bot" }),
     ],
     stored: [
-      // By hidden rows alone.
+      // By masked rows only.
       conversation(at(1), c("masked"), DAY_0, DAY_0, chatter),
       conversation(at(2), c("masked"), DAY_0 + DAY, DAY_0 + DAY, { inquiry_summary: mark }),
       message(at(1), c("masked-message"), DAY_0, "kept-conversation", chatter),
       message(at(2), c("masked-message"), DAY_0 + DAY, "kept-conversation"),
       message(at(1), c("to"), DAY_0, "kept-conversation", { sender: "bot", recipient: c("chatter") }),
-      // By an address with blanks that are no spaces.
+      // By an address with blanks other than spaces.
       endUser(at(1), c("spaced"), { profile: { email: `\u00a0\t${mark}@EXAMPLE.com\u2003` } }),
     ],
   };
@@ -284,7 +281,6 @@ it("erases a person from every table, by any version, and nothing of others or o
     stored,
     TABLES.filter((table) => table !== "landing"),
   );
-  // Hidden rows are still stored.
   const deletion = createDeletion({ session: sessions.open(stack.clickhouse.url("jobs"), topology) });
   const mask = (table: string, condition: string): Promise<unknown> =>
     sql(`DELETE FROM ${table} WHERE client_id = 'acme' AND ${condition} SETTINGS lightweight_deletes_sync = 2,
@@ -297,7 +293,6 @@ it("erases a person from every table, by any version, and nothing of others or o
     "conversation_id = 'alba-masked' AND date_updated = toDate('2026-10-04')",
   );
   await mask("messages", "message_id = 'alba-masked-message' AND chatter_id != ''");
-  // Created later, also in a conversation that is erased.
   const later = Date.now() * 1000 + DAY;
   const at = { client: "later", time: DAY_0 };
   await write([
@@ -309,7 +304,6 @@ it("erases a person from every table, by any version, and nothing of others or o
   const [before, ofOther, ofLater] = [await rowsOf("acme"), await rowsOf("globex"), await rowsOf("later")];
   expect(before["messages"]?.join()).toContain("alba-masked-message");
   expect(before["record_dates"]?.join()).toContain("alba-masked-message");
-  // Keys that another job has noted.
   await sql(`INSERT INTO job_keys (run_id, kind, client_id, id) VALUES ('other', 'conversation.exported', 'acme',
     'alba-by-user'), ('other', 'end_user', 'acme', 'alba-user'), ('other', 'message', 'acme', 'kept-message')`);
   await sql(`INSERT INTO erasure_keys (client_id, phase, kind, id, request_id) VALUES ('acme', 'deleting',
@@ -354,7 +348,7 @@ it("erases a person from every table, by any version, and nothing of others or o
     "alba-handoff",
     "kept-chatter",
   ]);
-  // Deletions stay in the changes for a month.
+  // Deletions stay in `changes` for a month.
   expect(Object.keys(found).toSorted()).toEqual(["alba-user", "kept-chatter"]);
   expect(searchedBytes).toBeGreaterThan(1_000);
 });
@@ -369,7 +363,7 @@ it("erases again what a backup has brought back, also where only a hash knows th
   const kept = await rowsOf(client);
   const at = { client, time: DAY_0 };
   const stale = [
-    // Versions that a later one had replaced before the request: their ids were never suppressed.
+    // Versions replaced before the request: their ids were never suppressed.
     conversation(at, "stale-conversation", DAY_0, DAY_0, { end_user_id: "alma-user" }),
     message(at, "stale-message", DAY_0, "kept-conversation", { recipient: "alma-chatter" }),
     endUser(at, "stale-user", { profile: { email: "Alma@Example.com" } }),
@@ -377,7 +371,7 @@ it("erases again what a backup has brought back, also where only a hash knows th
   const later = Date.now() * 1000 + DAY;
   await write([...records, ...stale, conversation(at, "new", later, later, { end_user_id: "alma-user" })]);
   const brought = await rowsOf(client);
-  // It was suppressed before the backup, and deleted behind it.
+  // It was suppressed before the backup and deleted after it.
   await sql(`ALTER TABLE suppressions UPDATE added_at = added_at - INTERVAL 2 DAY WHERE client_id = '${client}'
     SETTINGS mutations_sync = 2`);
 
@@ -488,13 +482,12 @@ it("lets a request wait that would reach more than its share, and does the other
   ];
   const statusOf = async (id: string) => (await intake.find(client, id))?.status;
   const before = await rowsOf(client);
-  // Keys of a run that counts.
   const smith = { clientId: client, subject: "chatter_id:Agent Smith", createdBefore: Date.now() * 1000 };
   const counted = { id: "counted", erases: false };
   await store.note(counted, [{ ...smith, requestId: "preview/counted" }]);
   await store.collect(counted);
   expect(await store.count(counted)).toMatchObject({ messages: 20 });
-  // A tenth of 39 records is less than 5 of them.
+  // A tenth of 39 records is below 5.
   const deps = () => erasureDeps({ percent: 10, records: 5 });
   expect(await run(deps())).toMatchObject({ requests: 2, held: 3, found: { messages: 4 } });
   for (const id of [agent, again, eve]) expect(await statusOf(id)).toBe("awaiting_approval");
@@ -511,7 +504,6 @@ it("lets a request wait that would reach more than its share, and does the other
   });
   expect(await run(deps())).toMatchObject({ requests: 0, held: 0 });
   expect(await rowsOf(client)).toEqual(left);
-  // Nobody was suppressed for a request that waits.
   expect(await sql(`SELECT count() FROM suppressions WHERE request_id IN ('${agent}', '${again}')`)).toBe(
     "0\n",
   );
@@ -530,7 +522,6 @@ it("lets a request wait that would reach more than its share, and does the other
   await intake.setStatus(client, again, "refused");
 });
 
-/** The ids of one client that readers are given. */
 const readableOf = async (client: string) => {
   const session = sessions.open(stack.clickhouse.url("reader"), topology);
   const reader = createReader({ session, lookups: session });
@@ -574,7 +565,6 @@ it("hides a person while another run deletes, and publishes the deletions when t
   expect(all.ids).toHaveLength(kept.length + 6);
   const id = await request(client, subject);
   const large = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
-  // The one for the kept person waits for an operator.
   const deps = erasureDeps({ percent: 0, records: 0 });
   const approval = async () => {
     await completion.hold(client, large);
@@ -600,7 +590,7 @@ it("hides a person while another run deletes, and publishes the deletions when t
     rounds: 0,
   });
   expect((await coordination.look()).generation).toBeGreaterThan(generation);
-  // The job of the request is tried again until it is carried out. What erases again does not wait either.
+  // The request's job retries until it is carried out; a repeated erasure does not wait either.
   const isLeft = { code: "erasure_running", retryable: true };
   const own = { clientId: client, requestId: id };
   await expect(run(waiting, "own", undefined, own)).rejects.toMatchObject(isLeft);
@@ -626,7 +616,6 @@ it("hides a person while another run deletes, and publishes the deletions when t
   expect(erased.ids.toSorted()).toEqual(kept);
   expect(erased.live).toEqual(hidden.live);
   expect(erased.deleted).toHaveLength(6);
-  // What was found for the one that waits.
   expect(await sql("SELECT DISTINCT request_id, phase FROM erasure_keys")).toBe(`${large}\tfound\n`);
   expect(await intake.find(client, id)).toMatchObject({ status: "completed", hiddenAt: expect.any(Number) });
   await intake.setStatus(client, large, "refused");
@@ -652,7 +641,7 @@ it("does not carry out what another run or an operator has decided about meanwhi
   await completion.complete(late);
   expect(await statusOf()).toBe("awaiting_approval");
   expect(await rowsOf(client)).toEqual(before);
-  // An operator refuses while the run of another's approval has just begun.
+  // An operator refuses while another's approved run has just begun.
   await intake.setStatus(client, id, "approved");
   expect(await completion.begin(late)).toBe(1);
   await intake.setStatus(client, id, "refused");
@@ -661,7 +650,7 @@ it("does not carry out what another run or an operator has decided about meanwhi
   expect(await statusOf()).toBe("completed");
 });
 
-/** `deps` of which every call counts; `act` comes before the one with the number `at`, or after it. */
+/** Counts the calls of `deps`; `act` runs before or after call `at`. */
 const interruptedAt = (
   at: number,
   after: boolean,
@@ -767,7 +756,6 @@ it("bears a second run at once", async () => {
 const suppresses = async (gate: SuppressionGate, record: ExportRecord): Promise<boolean> =>
   (await gate.suppresses([record]))[0] === true;
 
-/** What keeps a process that writes from storing what was erased. */
 const createGate = (more: Partial<Omit<SuppressionStore, "add">> = {}): SuppressionGate =>
   createSuppressionGate({
     stamps: coordination,
@@ -812,7 +800,7 @@ it("leaves nothing that a writer has let through before, however long it was pau
   await gate.ticket();
   expect(gate.judgement()).not.toBe(judgement);
   expect(await suppresses(gate, late)).toBe(true);
-  // Messages of it, whoever wrote them, and a message that was moved elsewhere.
+  // Its messages, whoever wrote them, and one that moved elsewhere.
   const child = message({ client: "late", time: DAY_0 }, "child", DAY_0, "late");
   expect(await suppresses(gate, child)).toBe(true);
   expect(await suppresses(gate, { ...child, dateCreated: Date.now() * 1000 + DAY })).toBe(false);
@@ -869,7 +857,7 @@ it("erases what was created until a person asked again, although the first reque
     });
 });
 
-/** Runs look once more at what was suppressed ten minutes to a day ago, as by slow tests before. */
+/** Runs check again what was suppressed ten minutes to a day ago, as slow tests before may have. */
 const agePast = (): Promise<unknown> =>
   sql(
     `ALTER TABLE suppressions UPDATE added_at = added_at - INTERVAL 2 DAY WHERE 1 SETTINGS mutations_sync = 2`,
@@ -895,11 +883,10 @@ it("erases what a late event shows to be the person's", async () => {
   await gate.stop();
   expect(await run()).toMatchObject({ requests: 0, found: { conversations: 1, messages: 1 } });
   expect(Object.values(await rowsOf("shown")).flat()).toEqual([]);
-  // What was found is looked at once.
+  // What was found is checked once.
   expect(await searches(run)).toBe(0);
 });
 
-/** How often the rows of all tables are searched by runs of the schedule. */
 const searches = async (work: (deps: ErasureDeps) => Promise<unknown>): Promise<number> => {
   let count = 0;
   const collect: ErasureStore["collect"] = (one) => {

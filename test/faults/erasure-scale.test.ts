@@ -19,15 +19,12 @@ const PEOPLE = bySize(6, 100);
 /** With five messages each: a million records at full size. */
 const CONVERSATIONS = bySize(200, 170_000);
 const DEADLINE = bySize(60_000, 1_200_000);
-/** From the beginning of their job on. */
+/** From the start of their job. */
 const HIDDEN_WITHIN = bySize(10_000, 60_000);
 const ENV = { ERASURE_INTERVAL_SECONDS: "2" };
-/**
- * In every text of the people who are to be erased and in the ids by which they are known, and in nothing
- * else. The ids of their records say nothing of them: suppressions keep those.
- */
+/** In every text and id of persons to erase, never in record ids, which suppressions keep. */
 const TRACE = "zqtrace";
-/** The same in those of one person who stays: what the search for traces has to find. */
+/** The same for one person who stays: the search must find it. */
 const KEPT = "zqkept";
 
 let system: System;
@@ -56,9 +53,6 @@ const FIRST_DAY = Date.UTC(2026, 9, 4);
 const createdOf = (index: number): string =>
   new Date(FIRST_DAY + ((index * 7919 * 60_000) % (7 * DAY))).toISOString();
 
-/**
- * One person in all lists, known by the email or id of an end user or by the id of a chatter.
- */
 const personNamed = (name: string, index: number): BusEvent[] => {
   const created = createdOf(index);
   const event = (kind: BusEvent["kind"], id: string, minutes: number, data: Record<string, unknown>) => {
@@ -103,7 +97,6 @@ const requestOf = (name: string, index: number): Record<string, unknown> =>
 
 const names = Array.from({ length: PEOPLE }, (_, index) => `${TRACE}${index}`);
 
-/** The people among everybody else, over the whole stream. */
 const events = function* (seed: string): Generator<BusEvent> {
   const sample = createSample({
     seed,
@@ -155,7 +148,6 @@ const PAGES = [
 
 type Seen = { records: number; readonly traces: Set<string>; readonly hash: string };
 
-/** All records of the client: count, hash of those without a trace, and the lines with one. */
 const readLines = async (path: string): Promise<Seen> => {
   const answer = await ask(path, { accept: "application/x-ndjson" });
   const hash = createHash("sha256");
@@ -177,7 +169,6 @@ const readLines = async (path: string): Promise<Seen> => {
   return { records, traces, hash: hash.digest("hex") };
 };
 
-/** The text of every page, found by its links. */
 const pagesOf = async function* (path: string): AsyncGenerator<string> {
   for (let next: string | null = path; next !== null; ) {
     const answer = await ask(next);
@@ -197,7 +188,6 @@ const endUsers = async (): Promise<string> => {
     .join("\n");
 };
 
-/** Records of others, which must not change. */
 const readOthers = async () => {
   const lists = [];
   let traces = 0;
@@ -225,14 +215,12 @@ const completed = (location: string): Promise<void> =>
     return status === "completed";
   });
 
-/** When the first job of a request has begun. */
 const erasuresBegunAt = async (): Promise<number> => {
   const jobs = await client.list({ names: ["erasure"], limit: 1_000 });
   const ofRequests = jobs.filter(({ id }) => id.startsWith(erasureJobId("")));
   return Math.min(...ofRequests.flatMap(({ lastStartedAt }) => lastStartedAt?.getTime() ?? []));
 };
 
-/** Whether a list shows the person's records. */
 const isSeen = async (index: number): Promise<boolean> => {
   const created = createdOf(index);
   const end = new Date(Date.parse(created) + 1_000).toISOString();
@@ -338,7 +326,7 @@ it(
       KEPT,
     ]);
     say(`${(searchedBytes / 1e6).toFixed(0)} MB of active parts are searched`);
-    // Deletions stay in the changes for a month.
+    // Deletions stay in `changes` for a month.
     const changes = (await sql("SELECT toString(uuid) FROM system.tables WHERE name = 'changes'")).trim();
     const elsewhere = [found[TRACE], found[TRACE.toUpperCase()]]
       .flat()

@@ -51,11 +51,11 @@ it("is not defeated by a process that was paused with unwritten records", async 
   await trial.erase({ email: "held@example.com" });
   const before = await trial.readAll();
   process.kill(trial.ingest.pid, "SIGCONT");
-  // It judges them once more, and need not end. Who the others are about only the first one tells.
+  // It judges its records again before writing; only the first tells whom the others are about.
   await trial.ingest.kill("SIGTERM");
   expect(await trial.sql("SELECT count() FROM landing WHERE record_id = 'held-user'")).toBe("0\n");
   await trial.ingestAgain("conversation-export-ingest");
-  // The conversation names an end user of whom nobody knew that he has the address, before his own event did.
+  // The end user's address was unknown before his own event.
   await until("nothing of the person is left", 30_000, async () => (await trial.readAll()) === before);
   await until("no writer's finding is left", 30_000, async () => {
     const { found } = await findInActiveParts(trial.system.stack.clickhouse.url("migrator"), [

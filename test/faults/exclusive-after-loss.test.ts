@@ -29,7 +29,6 @@ afterAll(async () => {
   await Promise.all([server?.stop(), second?.stop()]);
 });
 
-/** Work under the lock that goes on until it is lost; resolves when it has begun. */
 const working = async (holder: Exclusive) => {
   const has = Promise.withResolvers<void>();
   let holds = false;
@@ -44,7 +43,7 @@ const working = async (holder: Exclusive) => {
   return { held: held.catch((error: unknown) => error), holds: () => holds };
 };
 
-/** The holder has stopped by the time that `other` gets the lock, also one that would not wait for it. */
+/** The holder has stopped when `other` gets the lock, even if `other` would not wait. */
 const expectApart = async (
   other: Exclusive,
   { held, holds }: { readonly held: Promise<unknown>; readonly holds: () => boolean },
@@ -61,7 +60,7 @@ it("a lock that a server has lost is not given to another while its holder works
   await other.run("work", signal, () => Promise.resolve());
   expect(performance.now() - begun, "a new server makes nobody wait").toBeLessThan(LOCK_MS);
 
-  // What follows is not on disk, so the server loses it.
+  // Not on disk from here on, so the server loses it.
   expect(await redisCommand(server.url, "CONFIG SET appendonly no")).toBe("+OK");
   const { held, holds } = await working(holder);
   await server.kill();
@@ -77,7 +76,7 @@ it("a lock of another primary is not given out by a former one that is promoted 
   await until("the replica has it all", PATIENCE_MS, async () =>
     (await redisCommand(second.url, "ROLE")).includes("connected"),
   );
-  // As when the first one hangs: the second takes over and gives out a lock that the first never gets.
+  // As when the first hangs: the second takes over with a lock that the first never gets.
   await redisCommand(second.url, "REPLICAOF NO ONE");
   const { held, holds } = await working(await another(second));
   await second.kill();

@@ -17,12 +17,11 @@ import { runSql } from "../system/warehouse-sql.ts";
 
 const VALUES = fileURLToPath(new URL("../../deploy/charts/conversation-export/values.yaml", import.meta.url));
 
-/** The reduced run has a part of everything, the heaps of the chart included. */
+/** The reduced run divides everything, the chart's heaps too. */
 const PART = bySize(10, 1);
-/** What a process takes before it has anything to do, at any size. */
 const IDLE_HEAP_MB = 40;
 
-/** Stored suppressions: of a client with more than a writer may hold, and of one that fits. */
+/** Of a client with more than a writer may hold, and of one that fits. */
 const SUPPRESSIONS = 16_000_000 / PART;
 const SUPPRESSIONS_HELD = 4_500_000 / PART;
 /** Open requests of a hundred ids of 256 characters. */
@@ -30,15 +29,13 @@ const LARGE_REQUESTS = Math.ceil(1_502 / PART);
 const LOUD_RECORDS = bySize(20_000, 100_000);
 const NEIGHBOURS = 10;
 const STREAMS = 4;
-/** As many as one client may have at a time. */
 const PAGES = 4;
-/** For what happens beside the attacks. */
 const DEADLINE_MS = bySize(180_000, 900_000);
-/** Of most answers to neighbours: half the patience of a client with a time-out of ten seconds. */
+/** For most answers to neighbours: half of a ten-second timeout. */
 const ANSWER_MS = 5_000;
-/** Of every answer to a neighbour, also while other work of the machine holds one up: a usual time-out. */
+/** For every answer to a neighbour, even on a busy machine. */
 const PATIENCE_MS = 30_000;
-/** Of pages of neighbours; none is refused on a machine that has nothing else to do. */
+/** Of neighbours' pages; none on an idle machine. */
 const REFUSED_SHARE = 0.05;
 const DAY_0 = Date.UTC(2026, 0, 1) * 1000;
 const WINDOW = "created_since=2026-01-01T00:00:00Z";
@@ -146,7 +143,6 @@ const stream = async (): Promise<IncomingMessage> => {
   return response;
 };
 
-/** Streams that are hardly read, and pages of another client as fast as it can, until the signal aborts. */
 const beLoud = async (signal: AbortSignal): Promise<Map<number, number>> => {
   const statuses = new Map<number, number>();
   const open = await Promise.all(Array.from({ length: STREAMS }, stream));
@@ -165,7 +161,6 @@ const beLoud = async (signal: AbortSignal): Promise<Map<number, number>> => {
   return statuses;
 };
 
-/** Sends requests of a hundred ids of nobody until one is refused. Returns how many were taken. */
 const fillRequests = async (): Promise<{ taken: number; refused: Answer }> => {
   for (let taken = 0; ; taken += 1) {
     const identifiers = Array.from({ length: 100 }, (_, at) => ({
@@ -185,7 +180,7 @@ const slowest = (answers: readonly Answer[]): number => Math.max(...answers.map(
 const refusalsOf = (answers: readonly { readonly refusals: number }[]): number =>
   answers.reduce((sum, { refusals }) => sum + refusals, 0);
 
-/** A page as clients get it, who are patient: 503 with Retry-After is of an overloaded machine. */
+/** Retries 503 with Retry-After, which an overloaded machine answers. */
 const patientPage = async (key: string): Promise<Answer & { readonly refusals: number }> => {
   const begun = performance.now();
   for (let refusals = 0; ; refusals += 1) {
@@ -197,14 +192,13 @@ const patientPage = async (key: string): Promise<Answer & { readonly refusals: n
   }
 };
 
-/** Asks for one page of each neighbour in turn, until the signal aborts. */
 const askNeighbours = async (signal: AbortSignal) => {
   const answers = [];
   while (!signal.aborted) for (const key of neighbours) answers.push(await patientPage(key));
   return answers;
 };
 
-/** An event of a neighbour until its record is read, then its erasure until it is completed: seconds of both. */
+/** In seconds. */
 const workBeside = async (name: string): Promise<{ ingested: number; erased: number }> => {
   const [key = ""] = neighbours;
   const seconds = (since: number): number => Math.round((performance.now() - since) / 100) / 10;
@@ -230,7 +224,7 @@ it("no client's suppressions, requests, streams or pages stop ingest, jobs or th
   setTimeout(() => quietEnd.abort(), 2_000);
   const quiet = await quietAsked;
 
-  // Their suppressions and requests are there when ingest and jobs start, as after a restart.
+  // Suppressions and requests exist when ingest and jobs start, as after a restart.
   const end = new AbortController();
   const loud = beLoud(end.signal);
   const asked = askNeighbours(end.signal);
@@ -279,7 +273,7 @@ it("no client's suppressions, requests, streams or pages stop ingest, jobs or th
   expect(slowest(beside)).toBeLessThan(PATIENCE_MS);
   expect([...statuses.keys()].filter((status) => ![200, 429, 503].includes(status))).toEqual([]);
   for (const { process, name, megabytes } of limited) {
-    // It ran through: what has ended has no metrics, and no process is started again here.
+    // A process that has ended has no metrics, and none is restarted here.
     expect(await readMetric(process.metricsUrl, "process_resident_memory_bytes"), name).toBeGreaterThan(0);
     expect(peakMegabytes(process.pid), name).toBeLessThan(megabytes);
   }

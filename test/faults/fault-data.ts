@@ -7,7 +7,7 @@ import { until } from "../system/until.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 import { noteDates } from "../system/record-dates.ts";
 
-/** One client for each job, so that the work of each can be distinguished. */
+/** One client per job, so that the work of each can be told apart. */
 export const CLIENT = {
   backfill: "wrong-rows",
   replay: "refused",
@@ -58,7 +58,6 @@ const personsOf = (count: number): BusEvent[] => {
   ]);
 };
 
-/** Conversations whose date of creation the platform corrects, with handoffs under both dates. */
 const movedOf = (count: number): BusEvent[] => {
   const event = eventsOf(CLIENT.compact);
   return Array.from({ length: count }, (_, index) => `m${index}`).flatMap((id) =>
@@ -75,7 +74,6 @@ const movedOf = (count: number): BusEvent[] => {
   );
 };
 
-/** Rows without events: expired ones, and some in old upload windows. */
 const insertRows = async (url: string, sizes: Sizes): Promise<void> => {
   const { retention, windows } = CLIENT;
   const from = (rows: number): string => `FROM numbers(${rows})`;
@@ -106,7 +104,7 @@ const insertRows = async (url: string, sizes: Sizes): Promise<void> => {
       "topic, partition, offset, type, client_id, record_id, date_created, payload, uploaded_at, expires_on",
       `'end-users', 8, number, 'end_user.exported', '${retention}', concat('u', toString(number)), '2025-03-01 00:00:00', '{}', '2026-09-02 00:00:00', today() + 30`,
     ],
-    // A row that stays in the same part makes ClickHouse rewrite the part instead of dropping it.
+    // A row that stays in the part makes ClickHouse rewrite it instead of dropping it.
     [
       "messages",
       "client_id, date_created, message_id, version, uploaded_at, conversation_id, record",
@@ -123,7 +121,6 @@ const insertRows = async (url: string, sizes: Sizes): Promise<void> => {
         toDateTime64('2026-08-01 00:30:00', 6, 'UTC') + toIntervalHour(number % ${sizes.windows}), 'c', '{}'
       ${from(sizes.windows * 3)}`,
   );
-  // Old enough for retention.
   for (const table of ["conversations", "messages"] as const)
     await runSql(url, noteDates(table, { addedAt: "toDateTime('2026-09-02 00:00:00')" }));
   await runSql(
@@ -134,8 +131,8 @@ const insertRows = async (url: string, sizes: Sizes): Promise<void> => {
 };
 
 /**
- * Gives every job something to do. Ingest runs with the bugs of the module `plant` and refuses records dated
- * in the next seconds; resolves when that time has come, so that they can be replayed.
+ * Gives every job work: ingest runs with the bugs of `plant` and rejects records dated a few seconds ahead. Resolves
+ * when that time has come, so that they can be replayed.
  */
 export const fillWithWork = async (
   system: System,
@@ -143,7 +140,7 @@ export const fillWithWork = async (
 ): Promise<void> => {
   const { seed, sizes, plant } = options;
   const url = system.stack.clickhouse.url("migrator");
-  // Makes the landing table reach back to before the sample.
+  // Extends landing back to before the sample.
   await runSql(
     url,
     `INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
@@ -201,7 +198,6 @@ export const fillWithWork = async (
   await until("the time of what was refused has come", 10_000, () => Date.now() > soon);
 };
 
-/** Makes a database with the same tables and the same parts. */
 export const cloneDatabase = async (system: System, name: string): Promise<void> => {
   const url = system.stack.clickhouse.url("migrator");
   await runSql(url, `CREATE DATABASE ${name}`);

@@ -4,7 +4,6 @@ import type { AddressInfo } from "node:net";
 import { readPassing } from "./pass-on.ts";
 import { throughPort } from "./through-port.ts";
 
-/** A proxy before ClickHouse that holds requests with `text` back until `release`. */
 export async function startHoldingProxy(target: string, text: string) {
   const { origin } = new URL(target);
   const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -27,7 +26,6 @@ export async function startHoldingProxy(target: string, text: string) {
     url: throughPort(target, port),
     reached: reached.promise,
     release: () => released.resolve(),
-    /** Requests with a text so far. */
     count: (part: string): number => seen.filter((one) => one.includes(part)).length,
     close: async (): Promise<void> => {
       released.resolve();

@@ -27,13 +27,11 @@ import { runSql } from "../system/warehouse-sql.ts";
 const CLIENT = "acme";
 const GROUP = "conversation-export-ingest";
 const REPLAY = "replay";
-/** Records of each kind: some keep their last export, the others go on to change. */
+/** STEADY records keep their last export; MOVING ones change. */
 const STEADY = 80;
 const MOVING = 160;
 const EXPORTS_EACH = 3;
-/**
- * Exports while the lists are polled: far fewer than the rows of one step of lines, which then is one page.
- */
+/** Far fewer than the rows of one step of lines, so that a step is one page. */
 const EXPORTS = bySize(1_600, 20_000);
 const EXPORTS_AT_ONCE = 20;
 /** Fewest walks of each list meanwhile. */
@@ -43,7 +41,7 @@ const READERS = 3;
 const INGEST_ENV = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", KAFKA_SESSION_TIMEOUT_MS: "3000" };
 
 const WHOLE: ListWindow = { since: 0n, to: BigInt(FIRST_DAY + 300 * DAY) };
-/** Records move into it and out of it. */
+/** Records move into and out of it. */
 const MIDDLE: ListWindow = { since: BigInt(FIRST_DAY + DAY), to: BigInt(FIRST_DAY + (DAYS - 1) * DAY) };
 const SMALL = 100;
 const LARGE = 10_000;
@@ -56,7 +54,6 @@ type Walk = {
   readonly pageSize: number;
 };
 
-/** Each list at once and in small pages, over all records and over some, in both styles of links. */
 const walks: readonly Walk[] = everyList(THREADS[0]).flatMap((list) => {
   const walk = (style: Walk["style"], window: ListWindow, pageSize: number): Walk => ({
     name: `${list.name}, ${style}, ${window === WHOLE ? "all" : "some"}, pages of ${pageSize}`,
@@ -111,7 +108,6 @@ const countMovedRecords = (): Promise<string> =>
   sql(`SELECT count() FROM (SELECT conversation_id FROM conversations GROUP BY client_id, conversation_id
     HAVING uniqExact(date_created) > 1)`);
 
-/** Compares every walk with the reference. */
 const differences = async (expected: Folded): Promise<unknown[]> => {
   const found: unknown[] = [];
   for (const walk of walks) {

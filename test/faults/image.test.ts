@@ -22,7 +22,6 @@ const namesIn = (root: string, folder: string, ...groups: (keyof Manifest)[]): s
   return groups.flatMap((group) => Object.keys(manifest[group] ?? {}));
 };
 
-/** The environment of a process of the image, run by the Node of this process. */
 const envOf = (tree: ImageTree): Record<string, string> => ({
   ...tree.env,
   PATH: `${dirname(process.execPath)}${delimiter}${tree.env["PATH"] ?? ""}`,
@@ -100,7 +99,7 @@ describe("the image", () => {
     ).filter((path) => existsSync(join(tree.workingFolder, path, "package.json")));
     const installed = packages.map((path) => path.split("node_modules/")[1] ?? "");
     expect(installed).toEqual(expect.arrayContaining(needed));
-    // A development package may be there because a runtime package needs it.
+    // A runtime package may need a development package.
     const neededByOthers = packages.flatMap((path) => namesIn(tree.workingFolder, path, "dependencies"));
     const forbidden = [
       ...namesIn(ROOT, ".", "devDependencies"),

@@ -26,12 +26,11 @@ const SIZES = bySize(
   { conversations: 30, deadLetters: 9, persons: 2, expired: 20, moved: 2, windows: 24 },
   { conversations: 3_000, deadLetters: 600, persons: 30, expired: 5_000, moved: 200, windows: 700 },
 );
-/** Number of times each fault is tried, at different points of the jobs. */
 const ROUNDS = bySize(1, 6);
 const TIMEOUT_MS = bySize(540_000, 1_800_000);
 const startedAt = Date.now();
 
-/** Jobs of one lane leave each other's rows and tables alone, or only read. */
+/** Jobs of one lane touch different rows and tables, or only read. */
 const LANES = {
   writing: {
     depth: "readable",
@@ -70,7 +69,7 @@ const LANES = {
 type LaneName = keyof typeof LANES;
 const LANE_NAMES = Object.keys(LANES) as LaneName[];
 
-/** By job: the facet of the end state that only this job changes. */
+/** The facet of the end state that only this job changes. */
 const DONE_BY: Readonly<Record<JobName, string>> = {
   backfill: `conversations of ${CLIENT.backfill}`,
   replay: `messages of ${CLIENT.replay}`,
@@ -87,9 +86,7 @@ let scenarios = 0;
 const open = new Map<LaneName, Lane>();
 let before: EndState;
 let undisturbed: ReadonlyMap<string, EndState>;
-/** Leftover job keys by lane. */
 const keys = new Map<string, string>();
-/** Number of statements of each undisturbed job. */
 const statements = new Map<JobName, number>();
 
 beforeAll(async () => {
@@ -110,7 +107,6 @@ afterAll(async () => {
   await system?.stop();
 });
 
-/** Opens a lane on a fresh copy of the data, with an empty queue. */
 const openFresh = async (name: LaneName): Promise<Lane> => {
   const { works, depth } = LANES[name];
   const index = LANE_NAMES.indexOf(name);
@@ -126,7 +122,7 @@ const openFresh = async (name: LaneName): Promise<Lane> => {
     index,
     works: works(),
     withIngest: name === "writing",
-    // An erasure waits for as long as a lease lasts.
+    // An erasure waits as long as a lease lasts.
     depth,
     group: GROUP,
   });
@@ -134,7 +130,6 @@ const openFresh = async (name: LaneName): Promise<Lane> => {
   return lane;
 };
 
-/** Does the same to all lanes at once. */
 const ofAllLanes = async (make: (name: LaneName) => Promise<Lane>): Promise<ReadonlyMap<LaneName, Lane>> =>
   new Map(await Promise.all(LANE_NAMES.map(async (name) => [name, await make(name)] as const)));
 
@@ -151,7 +146,7 @@ const differences = (states: ReadonlyMap<string, EndState>): string[] =>
     differencesOf(expected, states.get(name) ?? {}).map((difference) => `${name}: ${difference}`),
   );
 
-/** Chooses catch points within the first `share` of the statements of each job, so that work is left. */
+/** Within the first `share` of each job's statements, so that work is left. */
 const choosePoints = (
   salt: string,
   jobs: readonly JobName[],
@@ -175,9 +170,8 @@ const report = (what: string, caught: readonly JobName[], points: ReadonlyMap<Jo
 };
 
 /**
- * Opens a lane and resolves when each of its jobs is caught in its middle. How many statements a job needs
- * depends on how the machine is loaded: when one has ended before its point, the lane begins again with
- * earlier points.
+ * Resolves when each job is caught midway. A job's statements vary with load: if one ends before its point, the lane
+ * restarts with earlier points.
  */
 const openCaught = async (name: LaneName, what: string, firstShare: number): Promise<Lane> => {
   for (let share = firstShare; ; share /= 2) {
@@ -280,7 +274,7 @@ for (let round = 1; round <= ROUNDS; round += 1) {
         await lane.emptyRedis();
         return lane;
       });
-      // A new replay counts dead letters that were sent before as such.
+      // A new replay counts dead letters already sent as such.
       const counted = "writing: outcome of replay:";
       const found = differences(await sweptStates(lanes)).filter((one) => !one.startsWith(counted));
       expect(found).toEqual([]);

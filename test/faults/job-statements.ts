@@ -1,8 +1,8 @@
 import type { JobName } from "@conversation-export/queue";
 
 /**
- * Statements that identify each job: those that write, and those between which it has something to lose. No
- * statement that a process sends at its start matches. A statement is of the first job that it matches.
+ * Statements that write, or between which the job has something to lose; none is sent at start-up. The first match
+ * wins.
  */
 const STATEMENTS: Readonly<Record<JobName, RegExp>> = {
   windows: /INSERT INTO upload_windows|groupUniqArray\(p\)/,
@@ -18,7 +18,6 @@ const STATEMENTS: Readonly<Record<JobName, RegExp>> = {
 
 const JOBS = Object.keys(STATEMENTS) as JobName[];
 
-/** The job that sent a statement; null when none of `jobs` did. */
 export const jobOfStatement =
   (jobs: readonly JobName[]) =>
   (text: string): JobName | null =>

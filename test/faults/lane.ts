@@ -24,14 +24,12 @@ import { jobOfStatement } from "./job-statements.ts";
 import { startStatementGate, type StatementGate } from "./statement-gate.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
-/** Far below the time that a test may take, so that what hangs is reported. */
+/** Far below the test's timeout, so that a hang is reported. */
 const DEADLINE_MS = bySize(90_000, 400_000);
 const LOCK_MS = "2000";
 
-/** How long servers may take to say what they do. */
 const EVIDENCE_MS = 10_000;
 
-/** What goes on in a database; of the statements their beginning. */
 const WORK_OF_CLICKHOUSE = `
   SELECT 'statement', toString(elapsed), substring(query, 1, 200) FROM system.processes
     WHERE current_database = currentDatabase() AND query NOT LIKE '%system.processes%'
@@ -41,39 +39,27 @@ const WORK_OF_CLICKHOUSE = `
     FROM system.merges WHERE database = currentDatabase()
   FORMAT TSV`;
 
-/** A job with its data. */
 export type Work = { readonly name: JobName; add(client: JobClient): Promise<unknown> };
 
-/** Uses the name of the job as its id. */
 export const work = <Data, Result>(type: JobType<Data, Result>, data: Data): Work => ({
   name: type.name,
   add: (client) => client.add(type, data, { id: type.name }),
 });
 
-/** Jobs that may run side by side, with a database, a queue and a process of their own. */
+/** Jobs that may run concurrently, with their own database, queue and process. */
 export type Lane = {
   readonly jobs: readonly JobName[];
   readonly gate: StatementGate<JobName>;
   readonly databaseUrl: string;
-  /** Starts the processes, with the jobs in the queue. */
   start(): Promise<void>;
-  /** Kills the process that runs the jobs by SIGKILL; `start` starts it again. */
   kill(): Promise<void>;
-  /**
-   * Pauses the process that runs the jobs until another has run them to their end, then lets it go on with what
-   * the gate holds, until it has nothing to do any more.
-   */
+  /** Pauses the jobs process until another has run the jobs, then lets it finish what the gate holds. */
   takeOver(): Promise<void>;
-  /** Empties Redis while the jobs run, and adds them again. */
   emptyRedis(): Promise<void>;
-  /**
-   * Resolves to the jobs that were caught, when every job has been caught since the gate was armed or has
-   * ended.
-   */
+  /** Resolves, when every job was caught or ended since the gate was armed, to the caught ones. */
   inTheMiddle(): Promise<readonly JobName[]>;
-  /** Waits for the end of all jobs, and until what dead processes left is removed, as it is every few minutes. */
+  /** Waits for all jobs and for the removal of what dead processes left. */
   sweep(): Promise<void>;
-  /** Resolves when all jobs have ended. */
   endState(): Promise<EndState>;
   close(): Promise<void>;
 };
@@ -84,10 +70,9 @@ type Options = {
   /** Database number of Redis. */
   readonly index: number;
   readonly works: readonly Work[];
-  /** Ingest writes into the database as well. */
   readonly withIngest: boolean;
   readonly depth: Depth;
-  /** Consumer group of ingest; jobs ask how far it has read. */
+  /** Consumer group of ingest; jobs read its progress. */
   readonly group: string;
 };
 
@@ -155,7 +140,6 @@ export const openLane = async (options: Options): Promise<Lane> => {
   };
 
   const databaseUrl = clickhouse.url("migrator", database);
-  /** The jobs, and what ClickHouse does for them. */
   const evidence = async (): Promise<string> => {
     const views = await Promise.all(jobs.map((job) => client.get(job, job).catch(String)));
     const work = await runSql(databaseUrl, WORK_OF_CLICKHOUSE).catch(String);
@@ -190,7 +174,6 @@ export const openLane = async (options: Options): Promise<Lane> => {
     });
   };
 
-  /** What jobs leave in Redis while they run. */
   const readRedis = async (): Promise<string[]> => {
     const keys = await Promise.all(
       ["exclusive:*", "*:lock", "job-held:*", "schedules-lock"].map((pattern) =>
@@ -250,7 +233,7 @@ export const openLane = async (options: Options): Promise<Lane> => {
         + (SELECT count() FROM erasure_keys)`;
       await until(`${database}: what was left is removed`, 60_000, async () => {
         if ((await runSql(databaseUrl, left)).trim() === "0") return true;
-        // It sweeps when it starts, but what erasures left is removed by the next one.
+        // Jobs sweep at start-up, but the next erasure removes what erasures left.
         await stop("jobs", "SIGTERM");
         // As if dead processes had been silent for long.
         await runSql(databaseUrl, "DELETE FROM coordination WHERE startsWith(name, 'jobs ')");

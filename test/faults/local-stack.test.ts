@@ -21,7 +21,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** True while the process runs; one that has ended but was not yet collected does not count. */
+/** A zombie does not count as running. */
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -32,7 +32,6 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Sends one query as a user; the answer is the body, error or not. */
 async function query(stack: Stack, user: ClickhouseUser, sql: string): Promise<string> {
   const url = new URL(stack.clickhouse.url(user));
   const answered = await fetch(`${url.origin}/?database=${url.pathname.slice(1)}`, {
@@ -47,7 +46,6 @@ async function query(stack: Stack, user: ClickhouseUser, sql: string): Promise<s
   return (await answered.text()).trim();
 }
 
-/** Sends one line to Redis and resolves to the first bytes of the answer. */
 async function redis(stack: Stack, line: string): Promise<string> {
   const { hostname: host, port } = new URL(stack.redis.url);
   const socket = connect({ host, port: Number(port) }, () => socket.write(`${line}\r\n`));
@@ -59,7 +57,6 @@ async function redis(stack: Stack, line: string): Promise<string> {
   }
 }
 
-/** Asks the broker which requests it knows (ApiVersions v0) and resolves to the error code of its answer. */
 async function apiVersions(stack: Stack): Promise<number> {
   const [host, port] = (stack.kafka.brokers[0] ?? "").split(":");
   // Length, request 18, version 0, correlation 7, no client name.

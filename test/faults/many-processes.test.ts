@@ -55,7 +55,7 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-/** A balancer that asks the processes in turn, and the next one when a connection is refused. */
+/** Asks the processes in turn, and the next when one refuses the connection. */
 const createClient = () => {
   const seen = {
     statuses: new Map<number, number>(),
@@ -126,7 +126,6 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
       await until("ingest gets on", 60_000, async () => (await committed()) > from);
       const names = ["ingest", "jobs", "export-api"] as const;
       await Promise.all(names.map(killOne));
-      // The other processes work alone for a while.
       await until(
         "the rest gets on",
         60_000,
@@ -146,7 +145,7 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
     const { statuses, served, refused, broken } = client.seen;
     const hasShare = ({ apiUrl }: { readonly apiUrl: string }): boolean =>
       (served.get(apiUrl) ?? 0) > [...served.values()].reduce((sum, one) => sum + one, 0) / 10;
-    // On a busy machine the process that came last has answered few requests by now.
+    // On a busy machine the newest process has answered few requests by now.
     await until("each process answers its share", 60_000, () => of("export-api").every(hasShare));
     await client.stop();
     expect([...statuses.keys()]).toEqual([200]);
@@ -154,7 +153,7 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
     // Only requests in flight in the killed process may break.
     expect(broken).toBeLessThanOrEqual(KILLS);
 
-    // Any process takes a job over, also when the one that runs it dies.
+    // Any process takes over a job, also when its process dies.
     const operator = {
       CLICKHOUSE_URL: system.stack.clickhouse.url("migrator"),
       KAFKA_BROKERS: system.stack.kafka.brokers.join(","),

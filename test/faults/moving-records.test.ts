@@ -21,16 +21,13 @@ beforeAll(async () => {
 });
 afterAll(() => warehouse?.stop());
 
-/**
- * A reader that waits for `between` when it has asked for several dates and before it reads the records, or when
- * another question is answered.
- */
+/** `between` runs when `question` is answered, before the reader goes on. */
 const readerWith = (between: () => Promise<void>, question = "pages.facts"): Reader => {
   const session = warehouse.session("reader");
   const stream: Session["stream"] = async (name, query, options) => {
     const answer = await session.stream(name, query, options);
     if (name !== question) return answer;
-    // The question is answered once its answer has been read.
+    // The query is answered once its result has been read.
     const chunks: Buffer[] = [];
     for await (const chunk of answer) chunks.push(chunk as Buffer);
     await between();
@@ -83,14 +80,13 @@ const PLACES = {
   "behind the window": 20 * DAY,
 } as const;
 
-/** Clients of these tests begin with the name of the list that they read. */
+/** Names of clients begin with the list that they read. */
 const isOfMessages = (client: string): boolean => client.startsWith("messages");
 const isOfConversations = (client: string): boolean => !isOfMessages(client);
 
-/** A record of a list as it stands under a date of creation; the later `time`, the newer. */
+/** The later `time`, the newer. */
 type Written = { readonly client: string; readonly time: number; readonly created: number };
 
-/** Writes one export of a record for each client, in a part of its own for each list. */
 const writeAll = async (id: string, exports: readonly Written[], uploadedAt?: number): Promise<void> => {
   await warehouse.write(
     exports.filter(({ client }) => isOfMessages(client)).map((at) => message(at, id, at.created, "c")),
@@ -104,7 +100,6 @@ const writeAll = async (id: string, exports: readonly Written[], uploadedAt?: nu
   );
 };
 
-/** Three records for each client, one of which moves while they are read; it may have had another date before. */
 const writeRecords = async (
   cases: readonly { readonly client: string; readonly wasMoved: boolean }[],
   uploadedAt?: number,
@@ -148,8 +143,7 @@ describe("a record that moves while a page is read", () => {
       const moved = { client, time: DAY_0 + SECOND, created: CREATED + one.by };
       const reader = readerWith(() => writeAll("b", [moved]));
       const window = { clientId: client, since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };
-      // Known under several dates, it is looked up as it is now; else it is shown as it was, so that none is
-      // missed.
+      // With several dates it is looked up as it is now; else shown as it was, so that none is missed.
       const hasLeft = one.wasMoved && !one.place.endsWith("in the window");
       const shown = idsOf(await read(reader, window)).toSorted();
       expect(shown, client).toEqual(hasLeft ? ["a", "c"] : ["a", "b", "c"]);
@@ -157,7 +151,6 @@ describe("a record that moves while a page is read", () => {
   });
 });
 
-/** What a reader asks when dates are noted, where all records were exported before or some since. */
 const QUESTIONS = [
   { question: "pages.exceptions", noted: "before" },
   { question: "pages.exceptions", noted: "since" },
@@ -187,7 +180,7 @@ it.each(
       await writeAll("b", [{ client, time: DAY_0 + SECOND, created: CREATED + by }], Date.now() * 1_000);
     };
     const window = { clientId: client, since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };
-    // A further question follows about records with exports since, which finds this one.
+    // A further query covers records with exports since, which finds this one.
     const isFound = wasMoved || (question === "pages.exceptions" && when === "since");
     const hasLeft = isFound && !place.endsWith("in the window");
     const shown = idsOf(await read(readerWith(move, question), window)).toSorted();
@@ -218,7 +211,7 @@ it("a record that has moved is given out as it is, whether its dates are noted o
   };
   const clients = Object.keys(lists);
   const window = { since: CREATED - 10 * DAY, to: CREATED + 10 * DAY };
-  // Each id says where it is first and then, and how many of its two dates are noted.
+  // Each id names its distance and how many of its two dates are recorded.
   const moves = Object.entries({ near: DAY, far: 20 * DAY }).flatMap(([place, by]) =>
     [0, 1, 2].map((noted) => ({ id: `${place}-${noted}`, from: CREATED + noted * SECOND, by, noted })),
   );
@@ -260,7 +253,7 @@ it("a record that has moved is given out as it is, whether its dates are noted o
       await warehouse.sql(`SELECT uniqExact(date_created) FROM moved_dates WHERE client_id = '${client}'`),
       client,
     ).toBe("3");
-  // Farther behind than dates are noted at once.
+  // Further back than dates are recorded at once.
   uploadedAt += 70 * SECOND;
   await writeMoves(1);
 
@@ -285,7 +278,7 @@ it("a record that has moved is given out as it is, whether its dates are noted o
   };
   await expectLists("noted in part");
 
-  // Entries without rows, older than those of the records that have moved.
+  // Entries without rows, older than those of the moved records.
   const listed = clients.filter((client) => !client.endsWith("changed"));
   await warehouse.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
     SELECT arrayJoin(['${listed.join("', '")}']), arrayJoin(['conversation', 'message']),

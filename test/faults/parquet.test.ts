@@ -38,7 +38,6 @@ const QUESTIONS = fileURLToPath(
 const LISTS = ["conversations", "messages", "end_users"] as const;
 type List = (typeof LISTS)[number];
 const READERS = ["duckdb", "pyarrow", "polars"] as const;
-/** What they say of a file without an end. */
 const NO_FILE = /magic bytes|must end with PAR1|too small|smaller than|at least 12 bytes/i;
 
 /** Changes settle when a lease could have ended. */
@@ -55,7 +54,6 @@ const client = () => createClient({ baseUrl: system.apiUrl, apiKey: key });
 const exported = (kind: RecordKind, id: string, data: Readonly<Record<string, unknown>> | string) =>
   handMade({ kind, client: CLIENT, id, time: new Date().toISOString(), data });
 
-/** Free objects that hold the labels of other fields, deep ones, and numbers beyond what a double has. */
 const oddRecords = () => {
   const created = '"date_created":"2026-10-05T00:00:00Z"';
   const labels =
@@ -153,7 +151,7 @@ const fileOf = async (path: string): Promise<Uint8Array> => {
   return file;
 };
 
-/** A field as a reader of Parquet has it; `given`: its value there, which tells the members of a profile. */
+/** A field as a Parquet reader returns it; `given` tells the members of a profile. */
 const typed = (name: string, value: Exact, given: unknown): unknown => {
   if (isNumber(value)) return Number(value.text);
   if (isList(value))
@@ -247,7 +245,6 @@ it("changes come with their deletions, and the footer says where to go on", asyn
     expect(facts).toMatchObject({ count: String(trailer.trailer.count), end_of_stream: "true" });
   }
 
-  // As jobs notes that a record has been removed.
   const deletion = `INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
     VALUES ('${CLIENT}', 'conversation', now64(6), 'gone', 0, true)`;
   await runSql(system.stack.clickhouse.url("migrator"), deletion);
@@ -269,7 +266,7 @@ it("changes come with their deletions, and the footer says where to go on", asyn
 it("an answer that breaks in the middle is an error to its reader, and no file to any library", async () => {
   const broken = await system.key("broken");
   const at = Date.parse("2026-10-05T00:00:00Z") * 1_000;
-  // More than a step; what the last row holds is no record.
+  // More than a step; the last row holds no record.
   const sql = `INSERT INTO messages (client_id, date_created, message_id, version, exported_at, uploaded_at, record)
     SELECT 'broken', fromUnixTimestamp64Micro(${at} + number, 'UTC'), toString(number), 1, 0, now64(6),
       if(number = 49999, 'no record', concat('{"_id":"', toString(number), '","date_created":"2026-10-05T00:00:00.000000+00:00","message_data":{"body":"', hex(sipHash128(number)), '"},"recipient":"bot"}'))
@@ -286,7 +283,7 @@ it("an answer that breaks in the middle is an error to its reader, and no file t
   })();
   await expect(reading).rejects.toThrow("terminated");
   const partial = Buffer.concat(chunks);
-  // What the sender still held when it broke the connection is lost, so how much came depends on the machine.
+  // What the sender still held is lost, so how much arrives depends on the machine.
   expect(partial.length).toBeGreaterThan(100_000);
   expect(partial.subarray(0, 4).toString()).toBe("PAR1");
   const cuts = [partial, partial.subarray(0, partial.length >> 1), partial.subarray(0, 5)];

@@ -1,18 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 
-/** A request to ClickHouse on its way through a proxy. */
 export type Passing = {
-  /** The statement, or what can be read of it: the address, then the body. */
   readonly statement: string;
-  /** Sends it and reads the whole answer. */
   send(origin: string): Promise<Answered>;
 };
 
-/** An answer that has been read. */
 export type Answered = { to(response: ServerResponse): void };
 
-/** Reads a request to its end, so that it can be passed on whole. */
 export const readPassing = async (request: IncomingMessage): Promise<Passing> => {
   const body = await buffer(request);
   const address = decodeURIComponent((request.url ?? "").replaceAll("+", " "));

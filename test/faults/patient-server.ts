@@ -1,7 +1,4 @@
-/**
- * Loaded with `--import`: HTTP servers of the process wait for a request for as long as it takes. On a loaded
- * machine a server may come to read a request so late that it would answer 408.
- */
+/** Loaded with `--import`: no request timeout, since a loaded machine reads so late that it would answer 408. */
 import { Server } from "node:http";
 
 for (const name of ["headersTimeout", "requestTimeout"]) {

@@ -2,22 +2,21 @@ import { registerHooks } from "node:module";
 
 type Bug = { readonly file: string; readonly right: string; readonly wrong: string };
 
-/** Bugs for a process that is started with `--import` of this file; the files themselves stay as they are. */
+/** Bugs for a process started with `--import` of this file; the sources stay as they are. */
 const BUGS: readonly Bug[] = [
   {
-    // Offsets of dates are applied the wrong way round.
     file: "packages/domain/src/event/timestamp.ts",
     right: "zone === MINUS ? -1 : 1",
     wrong: "zone === MINUS ? 1 : -1",
   },
   {
-    // Attempts at one handoff stand beside each other.
+    // Attempts at one handoff stay apart.
     file: "packages/domain/src/kinds/handoffs.ts",
     right: "const target = handoffId ?? handoff.id;",
     wrong: "const target = handoff.id.length % 2 === 0 ? (handoffId ?? handoff.id) : handoff.id;",
   },
   {
-    // A later date than the right one wins over it.
+    // A date later than the right one wins.
     file: "packages/domain/src/kinds/handoffs.ts",
     right: "const dateCreated = readInstant(",
     wrong:

@@ -40,7 +40,6 @@ describe("SMS triggers without Kafka", () => {
     );
   const erase = (name: string, options?: Options) =>
     post("/v2/data-subject-request", { type: "ERASURE", email: `${name}@example.com` }, options);
-  /** Expires the claims of idempotency keys, one of which is held. */
   const endClaims = async (): Promise<void> => {
     const script = `local ended = 0 for _, key in ipairs(redis.call('KEYS', 'conversation-export:idempotency:*')) do if redis.call('HEXISTS', key, 'token') == 1 then redis.call('HSET', key, 'leased_until', 0) ended = ended + 1 end end return ended`;
     expect(await redisCommand(system.stack.redis.url, `EVAL "${script}" 0`)).toBe(":1");
@@ -92,9 +91,9 @@ describe("SMS triggers without Kafka", () => {
     await stopProcess(pid);
     try {
       expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
-      // Reduced size does not wait until the claim expires by itself.
+      // The reduced size does not wait for the claim to expire.
       if (!isFullSize) await endClaims();
-      // A repetition waits for the running request; once the claim has expired, it is refused at once.
+      // A repetition waits for the running request; once the claim has expired, it is rejected at once.
       await within("the claim is taken over", 40_000, async () => {
         const from = performance.now();
         expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });

@@ -24,7 +24,6 @@ const HEADING = "Publish one event";
 const CLIENT = "demo-client";
 const run = promisify(execFile);
 
-/** false, with a line of output, when a page needs a program that is not on the PATH. */
 const isInstalled = (program: string, page: string): boolean => {
   try {
     execFileSync("sh", ["-c", `command -v ${program}`], { stdio: "ignore" });
@@ -57,7 +56,7 @@ afterAll(async () => {
 });
 
 const brokers = () => ({ KAFKA_BROKERS: system.stack.kafka.brokers.join(",") });
-/** The first block of a language, in a file where it finds the packages of this project. */
+/** In a file that resolves this project's packages. */
 const fileOf = (language: string, name: string, page = PAGE, heading = HEADING): string => {
   const [block = ""] = blocksOf(page, heading, language);
   const file = join(system.logFolder, name);
@@ -70,7 +69,7 @@ const untilReadable = (id: string, since = new Date(Date.now() - 3_600_000).toIS
     const answer = await fetch(`${system.apiUrl}/v2/export/conversations?created_since=${since}`, {
       headers: { authorization: `Bearer ${key}` },
     });
-    // An answer without data, such as a 503 of a busy machine, is asked for again.
+    // Repeats after a 503 of a busy machine, which has no data.
     const { data = [] } = (await answer.json()) as { data?: { _id: string }[] };
     return data.some(({ _id }) => _id === id);
   });
@@ -212,7 +211,6 @@ describe("the reference in a browser", () => {
     "shows a whole record, and answers a request that is tried",
     async () => {
       const now = new Date().toISOString();
-      // Within the window that the page asks for.
       const data = { _id: "tried-in-a-browser", date_created: "2026-10-02T00:00:00Z" };
       await createDelivery(system).send([
         handMade({ kind: "conversation", client: CLIENT, id: data._id, time: now, data }),
@@ -269,7 +267,7 @@ it.skipIf(browserPath === undefined)(
       await page.goto(`${origin}/board`);
       await page.getByText("backfill-part").first().waitFor();
       await page.getByText("compact").first().waitFor();
-      // The scripts of a queue's own page are loaded apart.
+      // A queue's page loads its scripts separately.
       await page.getByText("erasure").first().click();
       await page.waitForURL(/\/queue\/erasure/);
       await page.waitForLoadState("networkidle");

@@ -31,7 +31,7 @@ afterAll(async () => {
   await redis?.stop();
 });
 
-/** The address for a user, whose password is not asked for. */
+/** The server accepts any password for the user. */
 const urlOf = (user: string, server = redis): string => server.url.replace("//", `//${user}:any@`);
 
 const SERVICES = ["export-api", "jobs"] satisfies ServiceName[];
@@ -96,7 +96,7 @@ it("is found out also when it answers late", async () => {
       if (hold && bytes.includes("cluster")) {
         asked = true;
         held.push(bytes);
-        // Later than a command waits for its answer, sooner than the connection counts as lost.
+        // Later than a command waits for its answer, before the connection counts as lost.
         setTimeout(() => {
           hold = false;
           for (const one of held) far.write(one);
@@ -151,7 +151,7 @@ it("a server that hides its mode is reported, and used", async () => {
   });
   const asked = createRedis({ url: urlOf("blind"), log });
   await asked.start();
-  // It is asked; as it has no slots, it takes no key.
+  // Without slots the server takes no key.
   await expect(asked.tryWrite()).rejects.toThrow("Redis refuses: CLUSTERDOWN");
   await asked.stop();
   expect(lines.join("")).toContain("checking Redis for cluster mode failed, it hides the setting");

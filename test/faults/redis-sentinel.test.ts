@@ -27,7 +27,7 @@ const log = createLogger({ service: "test", level: "silent" });
 const LOCK_MS = 2_000;
 const PATIENCE_MS = 60_000;
 const WINDOW = [{ requests: 1_000_000, seconds: 60 }];
-/** A request of the export API may wait 100 ms for Redis; the rest is for a busy machine. */
+/** A request may wait 100 ms for Redis; the rest is for a busy machine. */
 const ANSWER_MS = 1_000;
 
 let sentinels: Sentinels;
@@ -69,7 +69,6 @@ afterAll(async () => {
 
 const lines = (): string[] => (existsSync(diary) ? readFileSync(diary, "utf8").trim().split("\n") : []);
 
-/** Adds jobs and asks the limiter until `stop`, and keeps when each job was acknowledged. */
 const load = (prefix: string) => {
   const acknowledged = new Map<string, number>();
   const waits: number[] = [];
@@ -104,7 +103,6 @@ const load = (prefix: string) => {
   };
 };
 
-/** Breaks the primary under load and says what became of the jobs. */
 const failOver = async (prefix: string, breakIt: (primary: OwnRedis) => Promise<void> | void) => {
   const before = await sentinels.primary();
   if (before === undefined) throw new Error("no primary");
@@ -172,7 +170,7 @@ describe("with three sentinels", () => {
     } finally {
       if (stopped?.pid !== undefined) process.kill(stopped.pid, "SIGCONT");
     }
-    // Its connection is to the former primary, which refuses writes now.
+    // Its connection is to the former primary, which rejects writes now.
     await until("an idle connection goes to the new one", PATIENCE_MS, () =>
       idle.tryWrite().then(
         () => true,

@@ -6,25 +6,19 @@ import { readPassing } from "./pass-on.ts";
 import { throughPort } from "./through-port.ts";
 
 /**
- * Two ClickHouse servers with the same tables as replicas that are behind each other: what one of them writes,
- * the other has a while later, part by part and table by table. Merges must be stopped, and deletions are not
+ * Copies rows between two ClickHouse servers with a delay, part by part. Merges must be stopped; deletions are not
  * copied.
  */
 export type Replication = {
-  /**
-   * Replaces the host and port of an address of the first server by those of one that answers an INSERT when
-   * both have its rows, as with `insert_quorum`.
-   */
+  /** Address of a proxy that answers an INSERT when both servers have its rows, as with `insert_quorum`. */
   through(url: string): string;
-  /** Resolves when each server has what any of them has now. */
   complete(): Promise<void>;
-  /** Copies nothing until `resume`. */
   pause(): Promise<void>;
   resume(): void;
   close(): Promise<void>;
 };
 
-/** `hash`: the same for two parts with the same rows. */
+/** `hash`: equal for parts with the same rows. */
 type Part = { readonly table: string; readonly name: string; readonly hash: string };
 
 const PARTS = `SELECT table, name, hash_of_all_files AS hash FROM system.parts
@@ -34,10 +28,10 @@ const INSERT = /[?&]query=\s*INSERT|^\S* \s*INSERT/;
 
 const keyOf = ({ table, hash }: Part): string => `${table} ${hash}`;
 
-/** @param deps.servers addresses with a user who may read and write all tables */
+/** Users of `servers` may read and write all tables. */
 export const startReplication = async (deps: {
   readonly servers: readonly [string, string];
-  /** How long the next parts take, ms. */
+  /** Delay of the next parts, ms. */
   readonly delayOf: () => number;
 }): Promise<Replication> => {
   const [first, second] = deps.servers;
@@ -98,11 +92,10 @@ export const startReplication = async (deps: {
       await sleep(IDLE_MS);
     }
   })();
-  // A failure is reported to who waits.
   replicating.catch(() => undefined);
 
   const complete = async (): Promise<void> => {
-    // The round that runs may have looked for parts before now.
+    // The current round may have looked for parts before now.
     const wanted = rounds + 2;
     while (rounds < wanted && !isClosed) await Promise.race([turn.promise, replicating]);
   };

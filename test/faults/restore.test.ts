@@ -57,7 +57,6 @@ const sampleOf = (name: string): Iterable<BusEvent> =>
 const deletionOf = (client: string): string =>
   `ALTER TABLE messages DELETE WHERE client_id = '${client}' SETTINGS mutations_sync = 2`;
 
-/** A person in all lists; `again` as exported once more. */
 const person = (name: string, again = ""): BusEvent[] => {
   const at = { client: "acme", time: `2026-10-05T00:00:0${again.length}Z` };
   const of = { date_created: CREATED };
@@ -91,7 +90,7 @@ it("comes back from its backups and the bus, without who was erased meanwhile", 
   const [ingest, jobs] = await Promise.all([system.service("ingest", ENV), system.service("jobs", ENV)]);
   await delivery.send([...sampleOf("before"), ...erased, ...person("kept")]);
   await system.caughtUp(GROUP, 60_000);
-  // A part that mutations have changed keeps their number in a backup.
+  // Mutated parts keep their mutation number in a backup.
   await sql("INSERT INTO messages (client_id, message_id, version) VALUES ('nobody', 'one', 1)");
   for (const client of ["x", "y", "z"]) await sql(deletionOf(client));
   const records = (await guide(backUpRecords, 'echo "$RECORDS"')).trim().split("\n").at(-1) ?? "";
@@ -121,7 +120,7 @@ it("comes back from its backups and the bus, without who was erased meanwhile", 
   const report = await guide(`SINCE=${since}`, eraseAgain);
   expect(report).toContain("dry run yes");
   const left = await findInActiveParts(system.stack.clickhouse.url("migrator"), texts);
-  // Deletions stay in the changes for a month.
+  // Deletions stay in `changes` for a month.
   expect(Object.keys(left.found).sort()).toEqual(["gone-user", "kept-chatter"]);
 
   await system.service("ingest", ENV);

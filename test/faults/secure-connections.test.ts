@@ -31,7 +31,7 @@ import { runSql } from "../system/warehouse-sql.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const FOLDER = join(ROOT, ".local/test-secure-certificates");
-/** Passwords with characters that are special in URLs. All output is searched for each. */
+/** Characters that are special in URLs; all output is searched for them. */
 const PASSWORDS = {
   scram: "scram@P:/%2F+?#&-1",
   plain: "plain@P:/%2F+?#&-2",
@@ -49,7 +49,6 @@ describe("servers with TLS and credentials", () => {
   let authority: Authority;
   let stranger: Authority;
   let client: Identity;
-  /** The same servers with the certificate of another host. */
   let elsewhere: { readonly kafka: TlsProxy; readonly clickhouse: TlsProxy; readonly redis: TlsProxy };
   let clickhouse: TlsProxy;
   let redis: TlsProxy;
@@ -64,7 +63,7 @@ describe("servers with TLS and credentials", () => {
     const { sasl, mutual, noTls } = await choosePorts({ names: ["sasl", "mutual", "noTls"], fixed: {} });
     Object.assign(ports, { SASL_SSL: sasl, SSL: mutual, SASL_PLAINTEXT: noTls });
     const modules = "org.apache.kafka.common.security";
-    // A line of properties, in which Java reads \n as an end of line.
+    // Java reads \n in a line of properties as an end of line.
     const inline = (text: string): string => text.trim().replaceAll("\n", "\\n");
     system = await startSystem("test-secure", {
       clickhousePasswords: { migrator: PASSWORDS.migrator, writer: PASSWORDS.writer },
@@ -148,7 +147,6 @@ describe("servers with TLS and credentials", () => {
   });
   const connection = (env: Environment): Connection => ({ ...readKafkaServers(env), clientId: "test", log });
 
-  /** Fails when an output contains a password, plain or URL-encoded. */
   const expectNoSecret = (text: string): void => {
     const secrets = [...Object.values(PASSWORDS), ...Object.values(system.stack.clickhouse.passwords)];
     for (const secret of secrets) {
@@ -413,7 +411,7 @@ describe("servers with TLS and credentials", () => {
       "--json",
     );
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ rows: 1 }));
-    // Waits for the jobs of the start, which would wait for the lock of the interrupted attempt.
+    // Jobs of the start would wait for the interrupted attempt's lock.
     const doors = [clickhouseDoor, redisDoor];
     const before = doors.map((door) => door.accepted());
     for (const door of doors) door.drop();
@@ -520,7 +518,6 @@ describe("servers with TLS and credentials", () => {
   });
 });
 
-/** The answers of Redis to lines; incomplete when it ends the connection. */
 const ask = async (port: number, ...lines: string[]): Promise<string> => {
   const socket = connect({ host: "127.0.0.1", port }, () =>
     socket.write(lines.map((line) => `${line}\r\n`).join("")),

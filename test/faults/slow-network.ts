@@ -3,14 +3,12 @@ import { Transform, type TransformCallback } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { throughPort } from "./through-port.ts";
 
-/** A network between a service and a server on which some bytes take long. */
 export type SlowNetwork = {
-  /** Replaces the host and port of an address of the server. */
   through(url: string): string;
   close(): Promise<void>;
 };
 
-/** Passes what comes on in its order, each piece after a delay of `delayOf`, ms. */
+/** Keeps the order; `delayOf` in ms. */
 const delaying = (delayOf: () => number): Transform =>
   new Transform({
     transform(chunk: Buffer, _encoding, done: TransformCallback) {
@@ -31,7 +29,7 @@ export const startSlowNetwork = async (deps: {
       socket.on("error", () => undefined);
       socket.on("close", () => sockets.delete(socket));
     }
-    // What was sent before still arrives when its sender has died.
+    // Bytes sent before their sender died still arrive.
     client.on("close", () => delayed.end());
     upstream.on("close", () => client.destroy());
     client.pipe(delayed).pipe(upstream);

@@ -4,34 +4,24 @@ import { buffer } from "node:stream/consumers";
 import { setImmediate as turn } from "node:timers/promises";
 import { throughPort } from "./through-port.ts";
 
-/**
- * When a statement is caught: before it is sent, before it is answered, or after it is done and before its
- * sender knows.
- */
+/** before: not sent yet; during: not answered yet; after: done, but the sender does not know. */
 export const SIDES = ["before", "during", "after"] as const;
 type Side = (typeof SIDES)[number];
 
-/** Catches a job at its `nth` statement since `arm`, counted from 1. */
+/** `nth` counts from 1 since `arm`. */
 export type CatchPoint = { readonly nth: number; readonly side: Side };
 
-/**
- * Stands between a service and ClickHouse, tells from the text of a statement which job sent it, and catches
- * jobs: a job that is caught waits for the answer to its statement, in the middle of its work.
- */
+/** A proxy before ClickHouse that recognizes a job by its statement and keeps it waiting for the answer. */
 export type StatementGate<Job extends string> = {
-  /** Replaces the host and port of a ClickHouse URL by those of the gate. */
   through(url: string): string;
-  /** Number of statements of each job since the start or the last `arm`. */
   seen(): ReadonlyMap<Job, number>;
-  /** Starts counting at 0 and catches each of these jobs once. */
+  /** Resets the counts and catches each job once. */
   arm(points: ReadonlyMap<Job, CatchPoint>): void;
-  /** Jobs that have been caught since `arm`. */
   caught(): ReadonlySet<Job>;
-  /** Sends the statements that were caught `during`; the others go on waiting. */
+  /** Sends the statements caught `during`; the others go on waiting. */
   spring(): Promise<void>;
-  /** Breaks the connections of caught statements, as a crash on either side would. */
+  /** As a crash on either side would. */
   breakCaught(): void;
-  /** Lets all caught statements go on. */
   release(): void;
   close(): Promise<void>;
 };
@@ -43,7 +33,7 @@ type Caught<Job> = {
   readonly go: () => void;
 };
 
-/** Only the beginning of a body is searched for the names of statements. */
+/** Names of statements are searched for only in the beginning of a body. */
 const SEARCHED_BYTES = 65_536;
 
 const textOf = (incoming: IncomingMessage, body: Buffer): string => {
@@ -52,7 +42,6 @@ const textOf = (incoming: IncomingMessage, body: Buffer): string => {
   return [...values, body.subarray(0, SEARCHED_BYTES).toString()].join("\n");
 };
 
-/** `target`: address of ClickHouse; `jobOf`: the job that sent a statement. */
 export const startStatementGate = async <Job extends string>(deps: {
   readonly target: { readonly host: string; readonly port: number };
   readonly jobOf: (text: string) => Job | null;
@@ -147,7 +136,7 @@ export const startStatementGate = async <Job extends string>(deps: {
     caught: () => caught,
     spring: async () => {
       letGo(({ side }) => side === "during");
-      // Gives them a turn to reach their forwarding.
+      // Gives them a turn to start forwarding.
       await turn();
       await Promise.all(onWay);
     },

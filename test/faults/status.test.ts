@@ -49,12 +49,11 @@ type Look = {
 
 let stack: TestStack;
 let admin: Admin;
-/** In the group of ingest. */
 let member: Consumer;
 let watermarks: WatermarkWriter;
 const stops: (() => Promise<unknown>)[] = [];
 
-/** The command with the rights that `grants` and `grants --redis` print for operators. */
+/** With the rights that `grants` and `grants --redis` print for operators. */
 const start = (...words: string[]): RunningOps => {
   const env = {
     OPERATOR: "jane@example.com",
@@ -86,7 +85,6 @@ const send = async (topic: string, count: number): Promise<void> => {
   }
 };
 
-/** The commands of connections that are made from now on, without those within scripts. */
 const watchRedis = async (url: string) => {
   const { hostname: host, port } = new URL(url);
   const known = await redisCommand(url, "CLIENT LIST");
@@ -208,7 +206,7 @@ it("marks a lagging group without members, an old watermark, dead letters, a fai
   await send("messages.dead-letter", 3);
   const sql = (text: string) => runSql(stack.clickhouse.url("migrator"), text);
   const id = await admin.fetchTopicId("messages.dead-letter");
-  // The second one was a dead letter of a topic that was deleted and created anew.
+  // The second was a dead letter of a topic that was deleted and recreated.
   await sql(`INSERT INTO replayed_dead_letters
     (topic, partition, offset, dead_letter_partition, dead_letter_offset, dead_letter_topic_id, replayed_at)
     VALUES ('messages', 0, 8, 0, 1, '${id}', now64(3)), ('messages', 0, 9, 0, 2, 'former', now64(3)),
@@ -224,7 +222,6 @@ it("marks a lagging group without members, an old watermark, dead letters, a fai
     await jobs.start();
     const { id } = await jobs.add(reconcileJob, reconcileJob.data.parse({}));
     await until("it failed", 20_000, async () => (await jobs.get("reconcile", id))?.state === "failed");
-    // Nobody takes it.
     await jobs.add(replayJob, replayJob.data.parse({ dryRun: true }));
     const requests = createRequestStore({ session: intake, now: Date.now, idSecret: SECRET });
     const subject = { email: null, identifiers: [{ type: "chatter_id" as const, value: "x" }] };
@@ -274,7 +271,6 @@ it("asks Redis for numbers, and for no job's data", async () => {
   const mine = watched.commands();
   const ofJobs = mine.filter((command) => /"conversation-export:\w+:replay-\w+/.test(command));
   expect(ofJobs).toEqual([expect.stringMatching(/^"hmget" "\S+" "timestamp" "delay" "processedOn"$/)]);
-  // Beside what a connection begins with.
   expect(mine.filter((command) => !/^"(hello|auth|client|info|select)"/i.test(command)).length).toBeLessThan(
     90,
   );

@@ -1,4 +1,3 @@
-/** The address with the host and port of a proxy on this machine in place of its own. */
 export const throughPort = (url: string, port: number): string => {
   const changed = new URL(url);
   changed.hostname = "127.0.0.1";

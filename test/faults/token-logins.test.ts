@@ -21,7 +21,7 @@ const SECRET = "token secret@P:/%2F+?#&-1";
 const WRONG = "wrong secret@P:/%2F+?#&-2";
 const ISSUER = "https://issuer.test";
 const AUDIENCE = "kafka-test";
-/** The shortest that is served; half of it is used, and the session of a login is shorter still. */
+/** The shortest lifetime served; clients use half, and a login's session is shorter still. */
 const LIVES_SECONDS = 30;
 const REAUTHENTICATE_MS = 16_000;
 const log = createLogger({ service: "test", level: "silent" });
@@ -90,7 +90,6 @@ describe("logins to Kafka by a token", () => {
     await Promise.all([endpoint?.close(), stranger?.close()]);
   });
 
-  /** Fails when a text holds a secret or a token. */
   const expectNoSecret = (text: string): void => {
     for (const secret of [SECRET, WRONG]) {
       for (const form of [secret, encodeURIComponent(secret)]) expect(text).not.toContain(form);
@@ -169,7 +168,7 @@ describe("logins to Kafka by a token", () => {
     const before = endpoint.given();
     const seconds = (): number => (performance.now() - startedAt) / 1000;
     while (seconds() < LIVES_SECONDS + 10) await flow("past the end of the first token");
-    // Producer and ingest are two processes with one token each, whatever the number of their connections.
+    // Producer and ingest are two processes with one token each, however many connections.
     const inTime = Math.ceil(seconds() / (LIVES_SECONDS * 0.4)) + 1;
     expect(endpoint.given() - before).toBeGreaterThanOrEqual(4);
     expect(endpoint.given() - before).toBeLessThanOrEqual(2 * inTime);
@@ -178,7 +177,7 @@ describe("logins to Kafka by a token", () => {
     await until("a renewal has failed", 40_000, () =>
       readFileSync(logFile, "utf8").includes("renewing the token for Kafka failed"),
     );
-    // Sessions end sooner than a token that nobody renews, and then no login is possible.
+    // Sessions end before a token that is not renewed; then no login is possible.
     await until("a login has failed", 60_000, () =>
       readFileSync(logFile, "utf8")
         .split("\n")

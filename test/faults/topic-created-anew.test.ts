@@ -13,7 +13,7 @@ import { stopProcess } from "../system/stop-process.ts";
 const TOPIC = TOPICS.end_user;
 const BEFORE = 60;
 const MORE = 12;
-/** By so many messages each partition outgrows the former one, else its position would be out of range. */
+/** Each partition outgrows the former one, else its position would be out of range. */
 const BEYOND = 10;
 const PATIENCE_MS = 30_000;
 /** How long a broker holds a fetch of ingest. */
@@ -23,12 +23,12 @@ const LABELS = { topic: TOPIC };
 
 type Table = "landing" | "end_users";
 type Pause = {
-  /** Where ingest is caught with `MORE` events; null: with none under way. */
+  /** Where ingest is caught with `MORE` events; null: with none in progress. */
   readonly at: readonly [Table, CatchPoint["side"]] | null;
-  /** Whether `MORE` events come behind the pause, and go with the topic. */
+  /** `MORE` events come during the pause and are deleted with the topic. */
   readonly unread?: true;
   readonly by?: "SIGKILL";
-  /** Whether the topic is deleted while the broker still holds a fetch, which then fails. */
+  /** The topic is deleted while the broker holds a fetch, which then fails. */
   readonly heldFetch?: true;
 };
 
@@ -118,7 +118,7 @@ describe("a topic that is deleted and created anew while ingest stands still", (
     if (pause.by === "SIGKILL") await ingest.kill("SIGKILL");
     else await stopProcess(ingest.pid);
     if (pause.unread === true) await send("unread", MORE);
-    // Nothing says from outside that the broker has answered.
+    // Nothing shows from outside that the broker has answered.
     if (pause.heldFetch === undefined) await sleep(3 * FETCH_WAIT_MS);
     const ends = (await system.admin.fetchOffsets(TOPIC)).map(({ end }) => end);
     await createAnew();

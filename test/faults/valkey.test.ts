@@ -42,7 +42,6 @@ describe.skipIf(program === undefined)("on Valkey", () => {
   let server: OwnRedis;
   const stops: (() => Promise<unknown>)[] = [];
 
-  /** The address for a user of the services, with its rights alone. */
   const urlOf = (user: string): string => server.url.replace("//", `//${user}:any@`);
   const redisOf = async (user: string) => {
     const redis = createRedis({ url: urlOf(user), log });
