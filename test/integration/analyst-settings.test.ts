@@ -9,7 +9,6 @@ import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 const ROWS = `SELECT 'conversations', conversation_id FROM ${VIEWS}.conversations
   UNION ALL SELECT 'messages', message_id FROM ${VIEWS}.messages
   UNION ALL SELECT 'end_users', end_user_id FROM ${VIEWS}.end_users`;
-/** What the views show of the records below. */
 const SHOWN = [
   "conversations live",
   "conversations moved",
@@ -18,7 +17,7 @@ const SHOWN = [
   "messages moved",
 ];
 
-/** Rows that are not among what the views show, or more often. */
+/** Rows that the views must not show, or repeated ones. */
 const beyond = (rows: readonly string[]): string[] =>
   rows.filter((row, at) => !SHOWN.includes(row) || rows.indexOf(row) < at);
 
@@ -35,7 +34,6 @@ beforeAll(async () => {
       },
     },
   });
-  // Each export is a part of its own; some have moved their record to another date.
   const write = async (ids: readonly string[], round: number): Promise<void> => {
     const at = { client: "acme", time: DAY_0 + (30 + round) * DAY };
     const date = (id: string): number => DAY_0 + (id === "moved" ? round : 0) * DAY;
@@ -58,14 +56,12 @@ beforeAll(async () => {
 });
 afterAll(() => warehouse?.stop());
 
-/** All users of this test have the password of the analyst. */
 const urlOf = (user: string): URL => {
   const url = new URL(warehouse.stack.clickhouse.url("analyst"));
   url.username = user;
   return url;
 };
 
-/** The rows of the answer, sorted; what ClickHouse says when it refuses the statement. */
 const ask = async (
   user: string,
   sql: string,
@@ -86,7 +82,7 @@ const ask = async (
     : text;
 };
 
-/** Values of each setting that show more than the views do; null: none was found, as they need time or servers. */
+/** Values that show more than the views do; null: none found. */
 const REVEALING: Readonly<Record<string, Readonly<Record<string, string>> | null>> = {
   additional_table_filters: { additional_table_filters: "{'conversation_export.erasure_keys':'0'}" },
   apply_deleted_mask: { apply_deleted_mask: "0" },
@@ -112,13 +108,12 @@ const REVEALING: Readonly<Record<string, Readonly<Record<string, string>> | null
 
 type Finding = { readonly name: string; readonly state: string; readonly found: string };
 
-/** What doctor says with this user as the analyst. */
 const findingsWith = async (user: string): Promise<Finding[]> => {
   const env = {
     CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator"),
     CLICKHOUSE_ANALYST_URL: urlOf(user).href,
   };
-  // It fails, since only ClickHouse runs, and tells all the same.
+  // It exits with an error, since only ClickHouse runs, but prints its findings.
   const { stdout } = await ops(env, "doctor", "--json").then(
     (text) => ({ stdout: text }),
     (error: unknown) => error as { stdout: string },
@@ -223,7 +218,7 @@ describe.skipIf(SHARDS > 1)("users of clients", () => {
   });
 });
 
-/** ClickHouse 26.7 knows the statement, and carries it out for nobody by default; 25.8 does not know it. */
+/** ClickHouse 26.7 knows the statement but allows it to nobody by default; 25.8 does not know it. */
 it.each(["analyst", "migrator", "reader", "client_globex"])("EXECUTE AS %s is refused", async (user) => {
   for (const sql of [`EXECUTE AS ${user} SELECT 1`, `EXECUTE AS ${user}`])
     for (const asker of ["client_acme", "analyst"])

@@ -22,7 +22,7 @@ const run = promisify(execFile);
 let warehouse: Warehouse;
 let tools: Promise<string>;
 beforeAll(async () => {
-  // Where they are not installed yet, they are while other tests run.
+  // The tools install while other tests run.
   tools = SHARDS > 1 ? Promise.resolve("") : preparePythonTools("clickhouse");
   tools.catch(() => undefined);
   warehouse = await startWarehouse({ testRights: { clientUsers: CLIENTS } });
@@ -53,7 +53,6 @@ beforeAll(async () => {
     await warehouse.write([message(at, `${client}-m`, begun(0), `${client}-0`)]);
     await warehouse.write([endUser(at, `${client}-u`)]);
   }
-  // Rows of several clients then lie side by side.
   await warehouse.sql("SYSTEM START MERGES");
   for (const table of ["conversations", "handoffs", "messages", "end_users"])
     await warehouse.sql(`OPTIMIZE TABLE ${table} FINAL`);
@@ -79,7 +78,7 @@ test("every question of docs/analytics.md runs as it stands, and ClickHouse read
   const questions = statements.filter((one) => /^SELECT/m.test(one));
   expect(questions.length).toBeGreaterThan(2);
   for (const question of questions) await expect(asAnalyst(question), question).resolves.toBeDefined();
-  // The local server keeps no users that are made by SQL.
+  // The local server keeps no users made by SQL.
   for (const one of statements.filter((other) => !questions.includes(other)))
     await expect(warehouse.sql(`SELECT formatQuery($$${one}$$)`), one).resolves.toMatch(/^(CREATE|GRANT)/);
 });
@@ -91,7 +90,6 @@ test("the request of docs/analytics.md is answered as it stands", async () => {
   expect(await runCommands(env, block.replace(/^\. .*\n/, ""))).toMatch(/│ +4 │/);
 });
 
-/** What Grafana's data source makes of a statement. */
 const filled = (sql: string): string =>
   fillSql(sql, {
     range: { from: Date.parse("2026-10-01T00:00:00Z"), to: Date.parse("2026-11-01T00:00:00Z") },
@@ -121,7 +119,7 @@ test("the dashboard's figures are those of the records", async () => {
   expect(await answer("Handoffs by reason")).toBe("other\t8");
 });
 
-/** What ClickHouse answers to a client, who may send no settings with a query, as `runSql` does. */
+/** Unlike `runSql`: a client may send no settings with a query. */
 const asClient = async (client: string, sql: string): Promise<string> => {
   const { origin, password, pathname } = new URL(warehouse.stack.clickhouse.url("analyst"));
   const response = await fetch(`${origin}/?database=${pathname.slice(1)}`, {

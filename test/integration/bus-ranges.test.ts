@@ -20,7 +20,7 @@ let stack: TestStack;
 let admin: Admin;
 let producer: Producer;
 let reader: RangeReader;
-/** For what the project never does itself: transactions and deleting records. */
+/** Transactions and deletion of records; the project has none. */
 let kafka: Kafka;
 let names = 0;
 const stops: (() => Promise<void>)[] = [];
@@ -52,13 +52,12 @@ const newTopic = async (partitions: number, config: Record<string, string> = {})
   return topic;
 };
 
-/** Commits offset 7 as a tool would. */
 const commitWith = async (groupId: string, topic: string, metadata: string | null): Promise<void> => {
-  // Paused, it sleeps for so long before it can leave.
+  // While paused, it sleeps this long before it can leave.
   const member = kafka.consumer({ groupId, maxWaitTimeInMs: 100 });
   await member.connect();
   await member.subscribe({ topics: [topic] });
-  // It only commits: what it would fetch is made for the project's own reader.
+  // It only commits; fetches are left to the project's reader.
   member.on(member.events.GROUP_JOIN, () => member.pause([{ topic }]));
   await member.run({ autoCommit: false, eachMessage: async () => {} });
   try {
@@ -168,7 +167,7 @@ it("counts an offset only in the topic in which it was committed, and one of a t
   const [before] = await own.fetchOffsets({ groupId, topics: [topic] });
   const metadata = before?.partitions[0]?.metadata ?? "";
   expect(metadata).toBe(`topic-id=${await reader.topicId(topic)}`);
-  // As a member commits that has not noticed that the topic is another one.
+  // As a member that has not noticed that the topic was recreated.
   await commitWith(groupId, topic, "topic-id=00000000000000000000000000000001");
   expect(await committed()).toEqual([null, null]);
   await commitWith(groupId, topic, null);
@@ -214,7 +213,7 @@ it("leaves out aborted messages and control records, and passes them at the end 
   await send(topic, [2]);
   const to = 9;
   expect(valuesOf(await readAll({ topic, partition: 0, from: 0, to }))).toEqual([1, 2]);
-  // Both aborted transactions began before this place.
+  // Both aborted transactions began before this offset.
   expect(valuesOf(await readAll({ topic, partition: 0, from: 2, to }))).toEqual([1, 2]);
   expect(valuesOf(await readAll({ topic, partition: 0, from: 3, to: 8 }))).toEqual([]);
 

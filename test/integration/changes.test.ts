@@ -13,7 +13,7 @@ const IDS = bySize(40, 400);
 const ROUNDS = bySize(4, 40);
 const BATCHES = bySize(8, 30);
 const KINDS = ["conversation", "message", "end_user"] as const;
-/** Deletions are kept for some weeks after their instant. */
+/** Recent, since deletions are kept for some weeks. */
 const START = Math.floor(Date.now() / 86_400_000) * DAY - 5 * DAY;
 const WINDOW: PageQuery = {
   clientId: CLIENT,
@@ -45,7 +45,7 @@ const changesOf = async (page: ChangePage): Promise<string[]> => {
   return records;
 };
 
-/** Holds what a reader that applies changes by their ids holds. */
+/** Holds what a reader holds that applies changes by id. */
 const createFollower = (kind: RecordKind) => {
   const held = new Map<string, string>();
   let after = BEGIN;
@@ -53,7 +53,6 @@ const createFollower = (kind: RecordKind) => {
   return {
     held,
     entries: () => entries,
-    /** Reads one page; true: it was the last one. */
     turn: async (stableUpTo: number, pageSize: number): Promise<boolean> => {
       const page = await warehouse.reader.changes({ clientId: CLIENT, kind, after, stableUpTo, pageSize });
       const records = await changesOf(page);
@@ -90,7 +89,7 @@ test("a reader that applies changes holds what the lists hold, whatever came lat
     offset += 1;
     const number = random.int(IDS);
     const created = START - 50 * DAY + random.int(3) * DAY + random.int(2);
-    // A version may be older than one that is stored.
+    // A version may be older than a stored one.
     const at = { client: CLIENT, time: START - DAY + random.int(1_000), offset };
     if (kind === "message")
       return message(at, `m${number}`, created, `c${random.int(IDS)}`, { review: random.int(5) });
@@ -106,7 +105,7 @@ test("a reader that applies changes holds what the lists hold, whatever came lat
     return conversation(at, `c${number}`, created, created + random.int(10) * DAY, { handoffs: [handoff] });
   };
 
-  /** Writes batches; those that break off are written again with a later instant, as ingest does. */
+  /** Broken-off batches are written again with a later stamp, as ingest does. */
   const write = async (inFlight: Set<number>): Promise<void> => {
     for (let batch = 0; batch < BATCHES; batch += 1) {
       const kind = random.pick([...KINDS]);
@@ -116,7 +115,6 @@ test("a reader that applies changes holds what the lists hold, whatever came lat
         const at = clock;
         inFlight.add(at);
         await warehouse.write(records, at, statements);
-        // What was broken off stays visible as it is.
         inFlight.delete(at);
       }
     }
@@ -169,7 +167,7 @@ test("a reader that applies changes holds what the lists hold, whatever came lat
       ...followers.map(follow),
     ]);
     if (round % 2 === 1) await remove();
-    // Entries of a batch lie up to its number of records behind its instant.
+    // Entries of a batch lie up to its number of records after its stamp.
     clock += 100;
     for (const { kind, held, turn } of followers) {
       while (!(await turn(clock, 1 + random.int(40))));
@@ -191,7 +189,6 @@ test("a record that changes all the time is given out at each end, however late 
   await write(1, START);
   await write(2, START + 10 * SECOND);
   const query = { clientId: "again", kind: "message", after: BEGIN, pageSize: 10 } as const;
-  // Before the second export is stable, and after.
   for (const stableUpTo of [START + SECOND, START + 20 * SECOND]) {
     const page = await warehouse.reader.changes({ ...query, stableUpTo });
     expect((await changesOf(page)).map(idOf)).toEqual(["m"]);
@@ -207,7 +204,7 @@ test("a deletion is published though an entry behind it has no row and lies on a
   await warehouse.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
     VALUES ('cut', 'message', fromUnixTimestamp64Micro(${START + SECOND}), 'gone', fromUnixTimestamp64Micro(${START - DAY}), true)`);
   await write("kept", START + 2 * SECOND);
-  // Refused by the table of messages: its date and its entry stay.
+  // The messages table rejects the row: its date and its entry stay.
   await write("gone", START + 3 * SECOND, 2);
   const seen: string[] = [];
   let after = BEGIN;

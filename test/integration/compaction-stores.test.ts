@@ -53,7 +53,6 @@ const handoff = (target: string, at: number, name: string) => ({
   name,
 });
 
-/** All that a client sees, in both orders. */
 const readAll = async (): Promise<{ created: string[]; updated: string[]; messages: string[] }> => {
   const query = {
     clientId: client,
@@ -92,7 +91,6 @@ describe("the ledger of upload windows", () => {
     const counts = await windows.count(0);
     const of = (table: string, start: number) =>
       counts.find((count) => count.table === table && count.start === start);
-    // Only the later export of "a" is readable.
     expect(of("conversations", DAY_0)).toMatchObject({
       rows: 1,
       partitions: ["202611"],
@@ -104,7 +102,6 @@ describe("the ledger of upload windows", () => {
       offsets: { 1: 9 },
     });
     expect(of("conversation_updates", DAY_0)).toMatchObject({ rows: 2, offsets: { 1: 7, 2: 3 } });
-    // The entry and its reference.
     expect(of("handoffs", DAY_0)).toMatchObject({ rows: 2, partitions: ["202610"], offsets: { 1: 7 } });
     expect(of("messages", DAY_0)).toMatchObject({ rows: 1, offsets: { 0: 5 } });
     expect((await windows.count(DAY_0 + HOUR)).map(({ start }) => start)).toEqual([
@@ -141,7 +138,7 @@ describe("the ledger of upload windows", () => {
     expect(await windows.countStates()).toEqual({ open: 0, closed: 0, compacted: 0, backfilled: 1 });
     expect(await windows.lengths()).toEqual([3_600]);
 
-    // A later export of the same record: as many rows as before, yet a later place on the bus.
+    // As many rows as before, but a later place on the bus.
     await warehouse.write([message({ client, time: DAY_0 + 1, offset: 6 }, "m", DAY_0, "a")], DAY_0 + 1);
     expect(await update(DAY_0 + 5 * HOUR)).toMatchObject({ opened: 0, closed: 0, reopened: 1 });
     expect(await windows.list()).toMatchObject([{ state: "open", closedAt: null, reopened: 1 }]);
@@ -158,7 +155,6 @@ describe("the ledger of upload windows", () => {
     await warehouse.write(old, DAY_0);
     await warehouse.sql("OPTIMIZE TABLE conversations FINAL");
     await warehouse.sql("SYSTEM STOP MERGES");
-    // A batch with the first and the last of many old conversations.
     await warehouse.write([numbered(0, DAY_0 + 1), numbered(ALL - 1, DAY_0 + 1)], DAY_0 + 5 * HOUR);
     await exported("late", DAY_0 + 9, DAY_0 + 5 * HOUR);
     await exported("late", DAY_0 + 1, DAY_0 + 6 * HOUR);
@@ -198,7 +194,7 @@ describe("the ledger of upload windows", () => {
   });
 });
 
-/** Runs `work` right before the deletion of superseded entries, when their keys are noted. */
+/** `work` runs before superseded entries are deleted, when their keys are stored. */
 const beforeDeletion = async (work: () => Promise<void>, ...starts: number[]): Promise<number> => {
   await warehouse.sql("SYSTEM STOP MERGES conversation_updates");
   const removed = remove(...starts);
@@ -223,9 +219,8 @@ describe("superseded entries of the update index", () => {
 
   it("go when a closed window holds a later export, share by share, and no page changes", async () => {
     for (let step = 1; step <= 3; step += 1) for (const id of ["a", "b"]) await write(id, step, DAY_0);
-    // Uploaded in a window that is still open: its forerunner stays.
+    // Uploaded in a window that is still open: the row before it stays.
     await write("a", 4, DAY_0 + HOUR);
-    // Another date of creation, which came later, and one that was corrected back.
     await write("c", 1, DAY_0);
     await write("c", 2, DAY_0, DAY_0 + 45 * DAY);
     await write("d", 1, DAY_0 + HOUR, DAY_0 - 45 * DAY);
@@ -249,7 +244,7 @@ describe("superseded entries of the update index", () => {
 
   it("come back for a record that has lost its latest export meanwhile", async () => {
     for (const step of [1, 2]) await write("a", step, DAY_0);
-    // As after a correction that called the latest export wrong. Its entry goes when merges go on.
+    // As after a correction of the latest export; its entry goes when merges resume.
     const isSecond = `date_updated = fromUnixTimestamp64Micro(${DAY_0 + 2 * DAY}, 'UTC')`;
     await beforeDeletion(async () => {
       await warehouse.sql(`DELETE FROM conversations WHERE ${isSecond}`);
@@ -275,7 +270,7 @@ describe("superseded entries of the update index", () => {
     for (const step of [1, 2]) await write("a", step, DAY_0);
     const removed = beforeDeletion(async () => {
       const alive = (holders: string[]) => () => Promise.resolve(new Set(holders));
-      // First the holder is alive; then it was paused for longer than it counts as that.
+      // The holder is alive first, then paused for longer than it counts as alive.
       const other = createSupersededEntries({ session: warehouse.session("jobs"), holder: "other" });
       await other.forgetDead(alive(["own", "other"]));
       expect(await rowsOf("job_keys")).toBeGreaterThan(1);

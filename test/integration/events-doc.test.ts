@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, EventType>> = {
 };
 const position = { partition: 0, offset: 0 };
 
-/** The messages of docs/examples/events: head lines, an empty line, the value. */
+/** Head lines, an empty line, the value. */
 const examples = globSync("*.txt", { cwd: EXAMPLES })
   .sort()
   .map((title) => {
@@ -27,7 +27,6 @@ const examples = globSync("*.txt", { cwd: EXAMPLES })
   })
   .filter(({ topic }) => topic in TYPES);
 
-/** The cells in backquotes that begin the rows of a table below a heading. */
 function firstCells(heading: string): string[] {
   const section = page.split(`\n## ${heading}\n`)[1]?.split("\n## ")[0] ?? "";
   return [...section.matchAll(/^\| `([^`]+)`/gm)].map(([, cell = ""]) => cell);

@@ -153,7 +153,7 @@ describe("a worker that dies", () => {
       parts: { total: 8, done: 8, failed: 0 },
       progress: { done: 80, total: 80, unit: "rows" },
     });
-    // Only the step in progress at the death is done twice.
+    // Only the step in progress at the death is repeated.
     const repeated = (prefix: string, count: number): number =>
       Array.from({ length: count }, (_, index) => times(`${prefix} ${index}`)).filter((n) => n > 1).length;
     expect(repeated("count step", 12)).toBeLessThanOrEqual(2);
@@ -350,7 +350,6 @@ describe("schedules", () => {
     expect(held.until.getTime() - Date.now()).toBeGreaterThan(86_000_000);
     const shown = 'conversation_export_job_schedule_held{queue="compact",service="test"} 1';
     await until("it is shown", SOON_MS, async () => (await metrics.text()).includes(shown));
-    // It counts as late in the end.
     expect(await metrics.text()).toContain(
       'conversation_export_job_next_run_timestamp_seconds{queue="compact"',
     );
@@ -395,7 +394,7 @@ describe("schedules", () => {
     await untilSchedules(3_600_000);
     const [before] = await client.schedules();
     const lost = `repeat:compact:${before?.nextRunAt?.getTime()}`;
-    // The first run is due at once. In one step, for what looks after schedules could come in between.
+    // One script, since the schedule's repair could run in between; the first run is due at once.
     const lose = `return redis.call('DEL', 'conversation-export:compact:${lost}') + redis.call('LREM', 'conversation-export:compact:wait', 0, '${lost}')`;
     expect(await redisCommand(stack.redis.url, `EVAL "${lose}" 0`)).toBe(":2");
     await until("it is repaired", SOON_MS, async () =>

@@ -24,9 +24,7 @@ type Jobs = {
   readonly child: ChildProcess;
   readonly lines: Line[];
   get(path: string, init?: RequestInit): Promise<Answer>;
-  /** Asks the port of the board. */
   board(path: string, init?: RequestInit): Promise<Answer>;
-  /** The port that a line with this message names. */
   portOf(message: string): Promise<number>;
 };
 
@@ -50,7 +48,6 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-/** Starts the process and resolves when its health server listens. */
 async function startJobs(given: Readonly<Record<string, string>> = {}): Promise<Jobs> {
   const { PATH } = process.env;
   const env = {
@@ -62,7 +59,6 @@ async function startJobs(given: Readonly<Record<string, string>> = {}): Promise<
     SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
     HOST: "127.0.0.1",
     METRICS_PORT: "0",
-    // Schedules have tests of their own.
     ...Object.fromEntries(SCHEDULES.map((name) => [`${name}_INTERVAL_SECONDS`, "0"])),
     ...given,
   };
@@ -97,7 +93,6 @@ async function startJobs(given: Readonly<Record<string, string>> = {}): Promise<
   };
 }
 
-/** The status for a wrong password from another address of this host. */
 function guessFrom(localAddress: string, port: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const auth = "operator:wrong";
@@ -121,7 +116,7 @@ async function untilMetric(jobs: Jobs, line: string): Promise<void> {
   await vi.waitFor(async () => expect((await jobs.get("/metrics")).body.split("\n")).toContain(line), POLL);
 }
 
-/** Kafka is away in these tests, which is reported as well. */
+/** Kafka is down in these tests, which is logged as well. */
 function aboutRedis(jobs: Jobs): Line[] {
   return jobs.lines.filter(({ level, msg }) => level !== "info" && msg.includes("Redis"));
 }
@@ -176,7 +171,6 @@ it("bounds how many jobs of a queue run in all processes together", async () => 
     reconcile: "1",
     retention: "1",
     replay: "1",
-    // Its parts: one in each process.
     backfill: "none",
   });
   expect(await limitOf("backfill-part")).toBe("none");
@@ -220,7 +214,7 @@ it("notes what the schedule deletes before and after, and tells in metrics what 
       ]),
     { ...POLL, interval: 250 },
   );
-  // A process looks at the audit when it starts.
+  // A process reads the audit when it starts.
   const jobs = await startJobs();
   const changed =
     /^conversation_export_operator_change_age_seconds\{command="([^"]+)",state="done",service="jobs"\} ([\d.e+]+)$/gm;
@@ -255,12 +249,11 @@ it("shows the queues to who knows the password, on a port of their own, and chan
     const sources = [...page.body.matchAll(/\b(?:src|href)="([^"]*)"/g)].map(([, source = ""]) => source);
     const origins = sources.map((source) => new URL(source, "http://board").origin);
     expect(new Set(origins)).toEqual(new Set(["http://board"]));
-    // Also of what scripts and styles ask for.
     expect(page.headers.get("content-security-policy")).toContain("default-src 'self';");
   }
   const shown = await jobs.board("/board/api/queues", right);
   const { queues } = JSON.parse(shown.body) as { queues: { name: string; readOnlyMode: boolean }[] };
-  // No queue that nothing fills, such as compact-part: the board says in amber that it has no workers.
+  // Queues that nothing fills are left out: the board would warn that they have no workers.
   const each = [...JOB_NAMES, "backfill-part"].toSorted();
   expect(queues.map(({ name }) => name).toSorted()).toEqual(each);
   expect(queues.filter(({ readOnlyMode }) => !readOnlyMode)).toEqual([]);
@@ -271,7 +264,7 @@ it("shows the queues to who knows the password, on a port of their own, and chan
   expect(answers.filter(({ status }) => status === 401)).toHaveLength(18);
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(12);
   expect((await jobs.board("/board/api/queues", right)).status).toBe(429);
-  // 20 were counted; all addresses together have 100.
+  // 20 were counted; all addresses share 100.
   const port = await jobs.portOf("board listens");
   const others = await Promise.all(
     Array.from({ length: 100 }, (_, at) => guessFrom(`127.0.1.${1 + (at % 10)}`, port)),

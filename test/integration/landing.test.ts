@@ -31,7 +31,6 @@ beforeAll(async () => {
   system = await startSystem("test-landing");
   const { url } = system.stack.clickhouse;
   const { coverage } = createLandingStore({ session: sessions.open(url("jobs")) });
-  // Jobs reads how far the table reaches, ingest notes its gaps.
   store = { coverage, markGap: createLandingStore({ session: sessions.open(url("writer")) }).markGap };
   writer = createWriter({ session: sessions.open(url("writer")) });
   delivery = createDelivery(system);
@@ -53,7 +52,6 @@ const rows = async <Row>(statement: string): Promise<Row[]> => {
 const number = async (statement: string): Promise<number> => Number(await sql(statement));
 const micros = (expression: string): string => `toString(toUnixTimestamp64Micro(${expression}))`;
 
-/** The place of an event on the bus to all that was kept of it. */
 const landed = async (): Promise<Map<string, unknown>> => {
   const kept = await rows<Record<string, unknown> & { place: string; headers: [string, string][] }>(
     `SELECT concat(topic, '/', toString(partition), '/', toString(offset)) AS place, hex(key) AS key,
@@ -150,7 +148,7 @@ describe("what ingest keeps", () => {
       );
     });
     await killed.kill("SIGKILL");
-    // A new group does not wait for the session of the killed process to end.
+    // A new group does not wait for the killed process's session to end.
     const ingest = await system.service("ingest", { ...env, KAFKA_GROUP_ID: "anew" });
     await system.caughtUp("anew", 60_000);
     await ingest.kill("SIGTERM");
@@ -214,13 +212,13 @@ describe("coverage", () => {
     const latest = await number(`SELECT ${micros("max(uploaded_at)")} FROM conversations`);
     const since = (await store.coverage())?.since ?? 0;
     expect(since).toBeGreaterThan(latest);
-    // The first instants of a process lie some seconds ahead.
+    // A process's first stamps lie some seconds ahead.
     expect(since).toBeLessThanOrEqual((Date.now() + 130_000) * 1000);
   });
 
   type Written = { readonly at: number; readonly id: string; readonly offset: number };
 
-  /** Writes a conversation as ingest would have at an instant, or as a job does, which keeps no event. */
+  /** Without `landingDays` as a job does, which stores no event. */
   const writeAt = async ({ at, id, offset }: Written, landingDays: number | undefined): Promise<void> => {
     const batch = createBatch("conversation.exported", 1024, { landingDays });
     const created = Math.floor(at / DAY) * DAY + DAY / 4;
@@ -260,7 +258,6 @@ describe("coverage", () => {
     const third = await writeOnDay(-3, 30);
     await writeOnDay(-2, 30);
     expect(await since()).toBe(oldest);
-    // Kept until tomorrow, the day after tomorrow.
     const fifth = await writeOnDay(-5, 6);
     expect(await since()).toBe(oldest);
     await writeOnDay(-5, 5);
@@ -269,7 +266,6 @@ describe("coverage", () => {
     expect(await since()).toBe(behind(third));
     await store.markGap(third + 10 * DAY);
     expect(await since()).toBe(third + 10 * DAY + 1);
-    // Expired rows are dropped by themselves.
     await writeOnDay(-9, 3);
     await until("the expired day is dropped", 30_000, async () => {
       await sql("OPTIMIZE TABLE landing FINAL");
@@ -288,7 +284,7 @@ describe("coverage", () => {
     await dropDay(noon);
     await writeAt({ at: noon, id: "afternoon", offset: 5 }, 30);
     expect(await since()).toBe(behind(noon - 30 * 60 * SECOND));
-    // Kept again with a later instant, they are covered though their rows still carry the earlier one.
+    // Stored again later, they are covered though their rows carry the earlier stamp.
     for (const index of [0, 1, 2])
       await writeAt({ at: noon + SECOND, id: `morning${index}`, offset: 2 + index }, 30);
     expect(await since()).toBe(early.at);

@@ -15,15 +15,14 @@ import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 const CLIENT = "acme";
 const MONTHS = 40;
 const IN_A_MONTH = 100;
-/** Of all statements of a page; a read that begins in all months of the window has as many alone. */
+/** Of all statements of a page; reading all months of the window would exceed it. */
 const MOST_PARTS = 30;
-/** Behind a gap of years, few and far apart. */
+/** After a gap of years, few and far apart. */
 const LATE = 20;
 const SINCE = DAY_0 - 3_000 * DAY;
 const TO = DAY_0 + 3_000 * DAY;
 const PAGE = 20;
 
-/** Dates of creation, ascending. */
 const dates = [
   ...Array.from(
     { length: MONTHS * IN_A_MONTH },
@@ -50,13 +49,11 @@ beforeAll(async () => {
 });
 afterAll(() => warehouse?.stop());
 
-/** SQL for the instant of µs that are SQL. */
 const at = (micros: string): string => `fromUnixTimestamp64Micro(toInt64(${micros}), 'UTC')`;
 
 const date = (index: number): number => dates[index] ?? 0;
 const idOf = (record: string): string => (JSON.parse(record) as { _id: string })._id;
 
-/** By how much a counter of ClickHouse rises. */
 const countedDuring = async (event: string, work: () => Promise<unknown>): Promise<number> => {
   const count = async (): Promise<number> =>
     Number(await warehouse.sql(`SELECT sum(value) FROM system.events WHERE event = '${event}'`));
@@ -149,7 +146,7 @@ describe("of many records that lie close together", () => {
   let reader: Reader;
   beforeAll(async () => {
     const instant = at(`${DAY_0} + number * 1000000`);
-    // Two parts: a single one is never read ahead of what is wanted.
+    // Two parts, since a single one is never read ahead.
     for (const part of [0, 1]) {
       const from = `FROM (SELECT number * 2 + ${part} AS number FROM numbers(${MANY / 2}))`;
       await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_created, date_updated, conversation_id, version)
@@ -161,7 +158,7 @@ describe("of many records that lie close together", () => {
     }
     await warehouse.sql(noteDates("conversations"));
     await createMovedDates({ session: warehouse.session("jobs") }).note(Date.now() * 1_000);
-    // The others' keeps for a while that no dates are noted.
+    // The shared reader caches for a while that no dates are recorded.
     reader = createReader({ session: warehouse.session("reader"), lookups: warehouse.session("lookup") });
   });
   const window = { clientId: "busy", since: DAY_0, to: TO, pageSize: PAGE, wholeTies: false };
@@ -186,7 +183,6 @@ describe("of many records that lie close together", () => {
       await text(page.records);
       expect(page.end().rows).toBe(PAGE);
     });
-    // Blocks of each statement, for each part.
     expect(rows).toBeLessThan(MANY / 3);
   });
 });

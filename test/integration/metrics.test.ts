@@ -9,11 +9,10 @@ import { readMetricsPage, SERVICES, type Service } from "../documents/metrics-pa
 import { readQuery } from "../documents/promql.ts";
 import { dashboardQueries, readRules, ruleQueries } from "../documents/watch-files.ts";
 
-/** Ours, on every series. */
 const ON_EVERY_SERIES = ["service"];
 const JOB = "conversation-export-";
 
-/** Series that other exporters bring: Prometheus itself, and kube-state-metrics. */
+/** Series of Prometheus itself and of kube-state-metrics. */
 const ELSEWHERE: ReadonlySet<string> = new Set(["up", "kube_job_failed"]);
 
 let system: System;
@@ -115,16 +114,15 @@ it("each topic that ingest reads has a watermark, on which rules rely", () => {
   );
 });
 
-/** Series by the name that queries use. */
 const series = (service: Service): Map<string, Family> =>
   new Map(familiesOf(service).flatMap((family) => seriesNames(family).map((name) => [name, family])));
 
-/** Labels whose values are all shown from the start. */
+/** Labels whose values all exist from the start. */
 const CLOSED = ["queue", "state", "fate"];
 const valuesOf = (label: string): string[] =>
   SERVICES.flatMap(familiesOf).flatMap(({ labels }) => [...(labels.get(label) ?? [])]);
 
-/** The services that the selector of `job` takes; all when it is a variable. */
+/** All services when `job` is a variable. */
 const servicesOf = (job: string | undefined): readonly Service[] =>
   job === undefined || job.startsWith("$")
     ? SERVICES

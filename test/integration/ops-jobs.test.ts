@@ -35,7 +35,6 @@ const idSecret = "0123456789abcdef0123456789abcdef";
 
 let stack: TestStack;
 let workers: JobWorkers | undefined;
-/** What the job of the test waits for before it ends. */
 const gate = Promise.withResolvers<void>();
 const asked: { readonly backfills: BackfillData[]; readonly windows: WindowsData[] } = {
   backfills: [],
@@ -60,7 +59,6 @@ const variables = () => ({
 
 const start = (words: readonly string[], env: Readonly<Record<string, string>> = {}): RunningOps =>
   startOps({ ...variables(), ...env }, ...words);
-/** The command as a process, which takes signals and may read `input`. */
 const startProcess = (words: readonly string[], input = "") => {
   const [program, ...args] = tied([process.execPath, main, ...words]);
   const child = spawn(program, args, {
@@ -82,7 +80,6 @@ const jsonOf = async (...words: string[]): Promise<unknown> =>
   JSON.parse((await ops(...words, "--json")).stdout) as unknown;
 
 const NO_ROWS = byRecordTable(() => 0);
-/** Jobs that do nothing but end as the test wants it. */
 const startWorkers = async (): Promise<void> => {
   workers = createJobWorkers({
     url: stack.redis.url,
@@ -197,8 +194,6 @@ describe("doctor", () => {
 
   it("says what is wrong with users and topics, and what to do", async () => {
     const { code, stdout } = await start(["doctor", "--json"], {
-      // A user that may write where one that only reads belongs, and one that may not do the work of the
-      // jobs.
       CLICKHOUSE_READER_URL: stack.clickhouse.url("writer"),
       CLICKHOUSE_JOBS_URL: stack.clickhouse.url("reader"),
       CLICKHOUSE_ANALYST_URL: stack.clickhouse.url("reader"),
@@ -251,7 +246,7 @@ describe("a Redis that answers and takes no writes", () => {
   });
 });
 
-/** A server that accepts connections but never answers counts as away, whoever asks first. */
+/** A server that accepts connections but never answers counts as down. */
 const expectHungClickhouse = async (): Promise<void> => {
   const { pid } = stack.clickhouse;
   if (pid === undefined) throw new Error("ClickHouse is down");
@@ -265,7 +260,6 @@ const expectHungClickhouse = async (): Promise<void> => {
       ops("migrate"),
       ops("doctor", "--json"),
     ]);
-    // About 8 of them; the machine may be busy.
     expect(performance.now() - begun).toBeLessThan(30_000);
     for (const ending of [list, migrated])
       expect(ending).toEqual({ code: 3, stdout: "", stderr: `export-ops: ${text}: ${advice}\n` });
@@ -454,7 +448,7 @@ describe("erase preview, approve and refuse", () => {
         expect((await ops("erase", "approve", id, "--yes")).stderr).toContain("does not wait for approval");
       }
       expect((await ops("erase", "preview", no)).stderr).toContain(`the request ${no} is refused`);
-      // The same call within a second, however long the command takes to start.
+      // A clock ahead makes it the same call within a second, however slowly the command starts.
       const ahead = createRequestStore({ session, now: () => Date.now() + 60_000, idSecret });
       const open = await waiting("third", ahead);
       const again = ["--client", "acme", "--chatter-id", "third", "--detach", "--yes"];

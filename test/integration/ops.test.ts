@@ -22,7 +22,6 @@ let reader: Reader;
 let admin: Admin;
 const runs: RunningOps[] = [];
 
-/** Runs the command in an environment of its own. */
 function ops(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<OpsEnding> {
   const common = {
     OPERATOR: "jane@example.com",
@@ -44,7 +43,6 @@ async function output(words: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** The one line on stderr of a command that fails with this code. */
 async function complaint(
   words: readonly string[],
   env?: Readonly<Record<string, string>>,
@@ -499,7 +497,7 @@ describe("audit", () => {
 it("no connection is left by a command that has ended", async () => {
   const sockets = () => runs.flatMap((run) => run.sockets);
   expect(sockets().length).toBeGreaterThan(100);
-  // An attempt to connect that was given up may still go on.
+  // An abandoned attempt to connect may still be going on.
   await until("all are closed", 20_000, () => sockets().every(({ destroyed }) => destroyed));
 });
 

@@ -13,7 +13,7 @@ import { DAY_0, message } from "../warehouse/records.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
-/** For all users: what writes, or reads in order to delete, loses rows or their values. */
+/** For all users: statements that write, or read in order to delete, would lose rows or values. */
 const OF_ALL = {
   input_format_allow_errors_num: "10",
   input_format_defaults_for_omitted_fields: "0",
@@ -21,7 +21,7 @@ const OF_ALL = {
   wait_for_async_insert: "0",
 };
 
-/** Each changes answers without an error where a statement does not say otherwise. */
+/** Each changes results without an error where a statement does not override it. */
 const PROFILE = {
   limit: "10",
   offset: "1",
@@ -51,14 +51,13 @@ const PROFILE = {
   session_timezone: "Asia/Tokyo",
 };
 
-/** Cuts fractions to one digit. Not every ClickHouse knows it, so statements cannot name it. */
+/** Cuts fractions to one digit; not every ClickHouse knows it, so statements cannot name it. */
 const ROUNDED = { output_format_float_precision: "1" };
 
-/** Tables without a key for samples are read as empty where parallel replicas read samples. */
+/** Parallel replicas that read samples see tables without a sampling key as empty. */
 const SECOND_REPLICA = { parallel_replicas_count: "2", parallel_replica_offset: "1" };
 
 let warehouse: Warehouse;
-/** As a user sees it whose profile is as it comes. */
 let expected: Record<string, unknown>;
 beforeAll(async () => {
   const reading = { ...PROFILE, ...SECOND_REPLICA };
@@ -133,7 +132,7 @@ describe("settings in the profiles of the users who read", () => {
       CLICKHOUSE_READER_URL: warehouse.stack.clickhouse.url("reader"),
       CLICKHOUSE_WRITER_URL: warehouse.stack.clickhouse.url("writer"),
     };
-    // It fails, since only ClickHouse runs, and tells all the same.
+    // It exits with an error, since only ClickHouse runs, but prints its findings.
     const { stdout } = await ops(env, "doctor", "--json").then(
       (text) => ({ stdout: text }),
       (error: unknown) => error as { stdout: string },

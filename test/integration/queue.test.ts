@@ -142,7 +142,7 @@ describe("idempotency store", () => {
       startStore(30_000, ["new", "old"]),
       startStore(30_000, ["new"]),
     ]);
-    // Processes of neighbouring steps run at the same time.
+    // Processes of neighbouring steps run concurrently.
     const pairs = [
       [before, accepting],
       [accepting, changed],
@@ -192,7 +192,6 @@ describe("idempotency store", () => {
     expect((await store.claim("acme", "abandoned", "body")).state).toBe("running");
     await store.abandon("acme", "abandoned", first.token);
     expect(await store.claim("acme", "abandoned", "other body")).toEqual({ state: "other" });
-    // The process that gave it up is not asked again.
     expect(await store.complete("acme", "abandoned", first.token, "late")).toBe(false);
     const second = await taken(store.claim("acme", "abandoned", "body"));
     expect(second).toMatchObject({ fresh: false, id: first.id });
@@ -260,7 +259,6 @@ describe("exclusive work", () => {
     return createExclusive({ redis, lockMs: LOCK_MS });
   };
   const { signal } = new AbortController();
-  /** Work that ends when it is asked to. */
   const openWork = () => {
     const begun = Promise.withResolvers<AbortSignal>();
     const ended = Promise.withResolvers<string>();
@@ -330,7 +328,7 @@ describe("exclusive work", () => {
 });
 
 describe("erasure queue", () => {
-  /** Adds and counts as export-api does: without waiting for Redis. */
+  /** Does not wait for Redis, like export-api. */
   const startQueue = async () => {
     const client = createJobClient({ url: stack.redis.url, log, connectWithinMs: 0 });
     parts.push(client);

@@ -30,7 +30,7 @@ afterAll(async () => {
 
 const newKey = (): string => `client-${++keys}:conversations`;
 
-/** A long deadline by default, so that a busy machine does not look like an absent Redis. */
+/** Long by default, so that a busy machine does not look like an absent Redis. */
 const startLimiter = async (answerWithinMs = 2_000) => {
   const redis = createRedis({ url: stack.redis.url, log });
   connections.push(redis);
@@ -77,7 +77,7 @@ it("reports the window with the fewest requests left, and the refusing one that 
   expect(await limiter.consume(key, [short, long])).toMatchObject({ allowed: false, window: long });
 });
 
-// These three wait for times that are set, and stop no server.
+// These three wait for fixed times and stop no server.
 it.concurrent("opens a window again when it has ended, and forgets keys", async () => {
   const { limiter } = await startLimiter();
   const key = newKey();

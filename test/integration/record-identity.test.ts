@@ -13,9 +13,7 @@ import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 const CLIENT = "acme";
 const IDS = bySize(15, 200);
-/** Fewest times that each list is read meanwhile. */
 const POLLS = bySize(3, 100);
-/** Fewest exports of conversations, and of messages. */
 const EXPORTS = bySize(60, 2_000);
 const WINDOW = { since: DAY_0 - 100 * DAY, to: DAY_0 + 100 * DAY };
 const QUERY: PageQuery = { clientId: CLIENT, ...WINDOW, pageSize: 10_000, wholeTies: false };
@@ -42,7 +40,6 @@ const messageReads: Readonly<Record<string, () => Promise<string[]>>> = {
   lines: () => linesFrom(warehouse.reader.lines.messages({ clientId: CLIENT, ...WINDOW })),
 };
 
-/** What an analyst sees at once: records with nothing but their ids. */
 const idsInView = (view: "conversations" | "messages", id: string) => async (): Promise<string[]> =>
   (
     await warehouse.sql(
@@ -63,7 +60,6 @@ it("while exports change dates, every answer has each record once, and all that 
   let offset = 0;
   const polls: Record<string, number> = {};
   let writing = true;
-  /** The instants of upload that the writers are at. */
   const uploads: number[] = [];
 
   const write = async (writer: number): Promise<void> => {
@@ -112,7 +108,7 @@ it("while exports change dates, every answer has each record once, and all that 
     for (let times = 0; writing; times += 1) {
       const before = [...readable].map((number) => `${code}${number}`);
       const ids = idsOf(await read());
-      // A view looks twice: a record that moves in between may be missing for once, and there twice over shards.
+      // A view reads twice: a record that moves in between may be missing, or repeated over shards.
       const isView = name.startsWith("view");
       if (!isView || SHARDS === 1) expect(new Set(ids).size, `${name}: ${ids.join()}`).toBe(ids.length);
       if (!isView) expect(ids, name).toEqual(expect.arrayContaining(before));

@@ -23,14 +23,13 @@ const noor: DataSubject = { email: "noor@example.com", identifiers: [] };
 
 let stack: TestStack;
 let clock = START;
-/** The user that export-api stores requests with, and the one of the jobs. */
 let intake: RequestStore;
 let jobs: RequestStore;
 let intakeAt: (now: () => number) => RequestStore;
 const sessions = createSessions();
 
 const now = (): number => (clock += 1_000);
-/** The store for a call that arrives at one instant and whose first question is answered at another. */
+/** For a call that arrives at one instant and whose first query is answered at another. */
 const slowIntake = (arrived: number, answered: number): RequestStore => {
   let at = arrived;
   const session = sessions.open(stack.clickhouse.url("intake"));
@@ -71,7 +70,7 @@ describe("requests of data subjects", () => {
     const id = opened[0]?.requestId ?? "";
     const found = await intake.find("acme", id);
     expect(found).toMatchObject({ clientId: "acme", requestId: id, subject, status: "received" });
-    // Of the rows written at once the first stays, so that its instants do not move.
+    // Of rows written at once the first stays, so that its instants do not move.
     expect(found?.receivedAt).toBe(Math.min(...opened.map(({ receivedAt }) => receivedAt)));
   });
 
@@ -109,7 +108,6 @@ describe("requests of data subjects", () => {
     const foreign = await other?.open("acme", subject);
     expect(foreign?.requestId).not.toBe(opened.requestId);
     expect((await same?.open("acme", subject))?.requestId).toBe(foreign?.requestId);
-    // Found by its id, whatever secret made it.
     expect(await other?.find("acme", opened.requestId)).toMatchObject({ subject });
   });
 
@@ -142,7 +140,7 @@ describe("requests of data subjects", () => {
     const done = await intake.open("counted", of("b", 1), admit);
     await jobs.setStatus("counted", done.requestId, "completed");
     await intake.open("counted-too", of("a", 50));
-    // The same content at once is not asked about.
+    // The same content within a second does not ask for admission.
     await intakeAt(() => first.receivedAt + 999).open("counted", of("a", 3), admit);
     await intake.open("counted", of("c", 0), admit);
     clock += 86_400_000;
@@ -205,7 +203,7 @@ describe("requests of data subjects", () => {
       await jobs.setStatus("hooli", requestId, given);
       expect(await read(), given).toBe(stored);
     }
-    // A process that looked before all this and writes after it.
+    // From a process that read before all this and writes after it.
     await sql(`INSERT INTO data_subject_requests
       SELECT * REPLACE ('received' AS status, bitAnd(version, ${2 ** 48 - 1}) AS version)
       FROM data_subject_requests WHERE client_id = 'hooli' LIMIT 1`);

@@ -22,7 +22,7 @@ let store: RetentionStore;
 
 beforeAll(async () => {
   warehouse = await startWarehouse();
-  // Merging parts removes the rows.
+  // Merging parts would remove the rows.
   await warehouse.sql("SYSTEM START MERGES");
   store = createRetentionStore({ session: warehouse.session("jobs"), runUpload: uploadNow });
 });
@@ -38,7 +38,7 @@ const handoffs = (created: number) => [
   { id: "h", handoff_id: null, date_created: new Date(created / 1000).toISOString() },
 ];
 
-/** A conversation with a handoff and a message, of a client and an age; the later `time`, the newer. */
+/** The later `time`, the newer. */
 const dialog = (client: string, id: string, created: number, time = created + DAY): ExportRecord[] => [
   conversation({ client, time }, id, created, created + 40 * DAY, { handoffs: handoffs(created) }),
   message({ client, time }, `m-${id}`, created, id),
@@ -55,7 +55,7 @@ const write = async (records: readonly ExportRecord[], uploadedAt = DAY_0): Prom
     await warehouse.write(ofType, uploadedAt);
 };
 
-/** Makes the dates of records old enough: those of a batch that may be on its way stay. */
+/** Makes dates old enough to go: dates of a batch in flight stay. */
 const settleDates = (): Promise<string> =>
   warehouse.sql(
     "ALTER TABLE record_dates UPDATE added_at = added_at - INTERVAL 1 HOUR WHERE 1 SETTINGS mutations_sync = 2",
@@ -66,7 +66,6 @@ const land = (client: string, type: string, id: string, created: number, uploade
     SELECT 'conversations', 0, cityHash64('${client}/${type}/${id}/${created}') % 1000000, '${type}', '${client}', '${id}',
       fromUnixTimestamp64Micro(${created}, 'UTC'), fromUnixTimestamp64Micro(${uploadedAt}, 'UTC'), '2100-01-01'`);
 
-/** Every stored row by table, superseded ones too. */
 const stored = async (): Promise<Record<string, string[]>> => {
   const ids: Readonly<Record<(typeof RETENTION_TABLES)[number], string>> = {
     conversations: "conversation_id",
@@ -93,7 +92,7 @@ const BEFORE = DAY_0 - 30 * DAY;
 const [OLD, YOUNG] = [BEFORE - DAY, BEFORE + DAY];
 const CUTOFFS = [{ clientId: "short", before: BEFORE }];
 
-/** Returns the rows of dropped parts, without the dates of records, whose parts hold all months. */
+/** Without the dates of records, whose parts hold all months. */
 const eraseTables = async (expired: Expired): Promise<number> => {
   let dropped = 0;
   for (const table of RETENTION_TABLES) {
@@ -150,7 +149,6 @@ it("erases what is older than its client keeps, in every table, and nothing of a
       "short/old deleted",
     ].toSorted(),
   });
-  // Erased and not only hidden.
   const hidden =
     "SELECT count() FROM system.parts WHERE database = currentDatabase() AND active AND has_lightweight_delete";
   expect(await warehouse.sql(hidden)).toBe("0");
@@ -160,7 +158,7 @@ it("keeps what came shortly before, and its entries, until the next run", async 
   await write(dialog("short", "late", OLD), Date.now() * 1_000);
   await eraseTables(await store.expired(CUTOFFS));
   const { conversations, messages, changes } = await stored();
-  // Until the next run: they may be of a batch that is on its way.
+  // Until the next run: they may belong to a batch in flight.
   expect([conversations, messages]).toEqual([["short/late"], ["short/m-late"]]);
   expect(changes).toEqual(["short/late", "short/late deleted", "short/m-late", "short/m-late deleted"]);
 });
@@ -180,7 +178,7 @@ it.skipIf(SHARDS > 1)(
   "drops parts in which all clients are expired, and cuts the rows out of the others",
   async () => {
     const old = DAY_0 - 3 * MONTH;
-    // Parts of three months, which are never merged with each other.
+    // Parts of three months, which never merge with each other.
     await write([...dialog("short", "a", old), ...dialog("long", "b", old)]);
     await write(dialog("short", "c", old - MONTH));
     await write([...dialog("short", "d", old - 2 * MONTH), ...dialog("ever", "e", old - 2 * MONTH)]);
@@ -193,7 +191,6 @@ it.skipIf(SHARDS > 1)(
       { clientId: "short", before: DAY_0 },
       { clientId: "long", before: DAY_0 },
     ]);
-    // Conversation, update, handoff and message of a, b and c.
     expect(dropped).toBe(12);
     expect(await parts()).toBe("1");
     expect((await stored())["conversations"]).toEqual(["ever/e"]);
@@ -203,7 +200,6 @@ it.skipIf(SHARDS > 1)(
 describe("records with several dates", () => {
   const [old, young, cutoffs] = [OLD, YOUNG, CUTOFFS];
 
-  /** An export of a record under a date, with a handoff of its own; the later `time`, the newer. */
   const exported = (id: string, time: number, created: number): ExportRecord[] => [
     conversation({ client: "short", time: DAY_0 + time }, id, created, created + 40 * DAY, {
       handoffs: [{ id: `h${time}`, handoff_id: null, date_created: "2026-10-04T00:00:00Z" }],
@@ -243,13 +239,13 @@ describe("records with several dates", () => {
 
   it("expire by the date of the latest export, the older or the newer export first", async () => {
     const orders = { older: [1, 2], newer: [2, 1] } as const;
-    // The newest export, of time 2, says the older date of `gone` and the younger one of `here`.
+    // The newest export, of time 2, has the older date of `gone` and the younger one of `here`.
     for (const [first, times] of Object.entries(orders))
       for (const time of times) {
         await writeAll(exported(`gone-${first}`, time, time === 2 ? old : young));
         await writeAll(exported(`here-${first}`, time, time === 2 ? young : old));
       }
-    // Of no client's age: each has one date.
+    // Each has one date.
     await writeAll(exported("plain-old", 1, old), exported("plain-young", 1, young));
     await eraseAll(cutoffs);
     for (const first of Object.keys(orders)) {
@@ -259,7 +255,6 @@ describe("records with several dates", () => {
     expect(await countsOf("plain-old")).toEqual(NONE);
     expect(await countsOf("plain-young")).toMatchObject({ conversations: 1, handoffs: 1, record_dates: 2 });
     expect(await warehouse.sql("SELECT count() FROM erasure_keys")).toBe("0");
-    // When the younger date is over as well, everything goes.
     await eraseAll([{ clientId: "short", before: DAY_0 }]);
     for (const first of Object.keys(orders)) expect(await countsOf(`here-${first}`), first).toEqual(NONE);
   });
@@ -272,7 +267,6 @@ describe("records with several dates", () => {
         `ALTER TABLE ${table} DELETE WHERE ${date} = fromUnixTimestamp64Micro(${old}, 'UTC') SETTINGS mutations_sync = 2`,
       );
     }
-    // Behind the entries of both exports.
     const begun = Date.now() * 1000;
     await eraseAll(cutoffs);
     const page = await warehouse.reader.changes({
@@ -291,7 +285,7 @@ describe("records with several dates", () => {
     await writeAll(exported("a", 2, young), exported("b", 2, old));
     await write(exported("a", 1, old));
     await write(exported("b", 1, young));
-    // Read before: a mutation may look again when it has deleted some of them.
+    // Read first: a mutation may evaluate again after it has deleted some rows.
     const older = await warehouse.sql(
       "SELECT toString(min(version)) FROM conversations GROUP BY conversation_id",
     );
@@ -390,7 +384,6 @@ it("takes away what was only hidden, and leaves hidden rows of others", async ()
   expect(await warehouse.sql("SELECT count() FROM erasure_keys")).toBe("0");
 });
 
-/** The texts of a page of changes of conversations of `short` behind an instant, µs. */
 const changesSince = async (begun: number): Promise<string> => {
   const page = await warehouse.reader.changes({
     clientId: "short",
@@ -418,7 +411,6 @@ it.each([false, true])("keeps what comes behind its collection, another done: %s
   await again("back", 2, YOUNG);
   await again("back", 3, OLD);
   await write([person("p", 1, OLD)], Date.now() * 1000);
-  // By its date, whenever it was uploaded.
   await write([person("q", 2, DAY_0)]);
   await eraseTables(paused);
   const left = await stored();
@@ -441,7 +433,6 @@ it("erases events of records without any row by their own date", async () => {
     await land("short", type, "lost", old);
     await land("short", type, "young", young);
     await land("ever", type, "lost", old);
-    // Known under another date only.
     await land("short", type, type.startsWith("m") ? "m-other" : "other", old);
   }
   await eraseAll(CUTOFFS);
@@ -504,7 +495,7 @@ describe("keys of a run", () => {
 
   it("go a day after the run died, and one that was paused for so long erases nothing and says so", async () => {
     await write(dialog("short", "plain", OLD));
-    // The latest export says the younger date, so nothing of it is expired.
+    // The latest export has the younger date, so nothing of it is expired.
     const dates = [YOUNG, OLD];
     for (const [time, created] of dates.entries())
       await write([conversation({ client: "short", time: DAY_0 - time }, "kept", created, created)]);
@@ -522,7 +513,6 @@ describe("keys of a run", () => {
   });
 });
 
-/** A store that calls `before` with the name of each statement that it sends. */
 const through = (before: (name: string) => void): RetentionStore => {
   const wrap = (session: Session): Session => {
     const step =
@@ -570,7 +560,7 @@ it("ends alike when runs are killed at one statement after the other", async () 
   for (let ends = false; !ends; statements += 1) {
     left = statements;
     ends = await attempt();
-    // A former date is never the one that readers get.
+    // Readers never get a former date.
     const isOld = `date_created < fromUnixTimestamp64Micro(${BEFORE}, 'UTC')`;
     const moved = `SELECT countIf(NOT ${isOld}) = 0 OR countIf(${isOld}) > 0
       FROM conversations WHERE conversation_id = 'moved'`;
@@ -588,7 +578,7 @@ it("ends alike when runs are killed at one statement after the other", async () 
   });
   const deleted = ["m-moved", "m-plain", "moved", "p", "plain"].map((id) => `short/${id} deleted`);
   expect(new Set(changes?.filter((one) => one.endsWith(" deleted")))).toEqual(new Set(deleted));
-  // The younger dates of the moved records, without any row, go when they are over.
+  // Younger dates of moved records, without a row, expire later.
   expect(new Set(record_dates)).toEqual(
     new Set(["ever/m-plain", "ever/plain", "short/here", "short/m-here", "short/m-moved", "short/moved"]),
   );
@@ -596,7 +586,7 @@ it("ends alike when runs are killed at one statement after the other", async () 
 
 it("waits for a deletion that outlived its run before it publishes", async () => {
   const undone = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done";
-  // In one part with a row that stays, which is rewritten.
+  // In a part with a row that stays, which is rewritten.
   await write([person("short", 1, OLD), person("ever", 1, OLD, "ever")]);
   const expired = await store.expired(CUTOFFS);
   await warehouse.sql("SYSTEM STOP MERGES end_users");

@@ -8,7 +8,6 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const BESIDE = (user: string): string =>
   `CLICKHOUSE_${user}_URL: is required, or CLICKHOUSE_${user}_USER and CLICKHOUSE_${user}_PASSWORD in its place`;
 
-/** What each service says about an environment that has only a wrong CLICKHOUSE_URL. */
 const PROBLEMS = {
   ingest: ["KAFKA_BROKERS: is required", "CLICKHOUSE_URL: must be", "SUPPRESSION_SECRET: is required"],
   "export-api": [

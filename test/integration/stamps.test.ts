@@ -59,10 +59,8 @@ const insertsOf = (record: ExportRecord, stamp: number) => {
   batch.fillUpload(stamp);
   return batch.inserts(0, 1);
 };
-/** The earliest stamp of a running INSERT of records. */
 const oldestRunning = async (): Promise<number> =>
   Math.min(...(await announcements.running()).map(({ stamp }) => stamp ?? Infinity));
-/** What ClickHouse says of each table of a record, with a ticket. */
 const answers = async (kind: string, { stamp, generation }: WriteTicket): Promise<Record<string, string>> => {
   const said: Record<string, string> = {};
   for (const insert of insertsOf(records[kind]?.(nextId()) as ExportRecord, stamp))
@@ -106,7 +104,7 @@ describe("a ticket", () => {
     await announcements.requireGeneration(next);
     expect(await everyTable(use)).toEqual(ONLY("refused"));
     expect(await everyTable({ ...use, generation: next })).toEqual(ONLY("stored"));
-    // One that began earlier and was slow takes nothing back.
+    // A slower one that began earlier reverts nothing.
     await announcements.requireGeneration(next - 1);
     expect(await everyTable(use)).toEqual(ONLY("refused"));
   });
@@ -142,7 +140,6 @@ describe("a ticket", () => {
   });
 });
 
-/** An INSERT with this stamp whose body stays away until `end`. */
 const startInsert = async (sql: string, id: string) => {
   const url = new URL(warehouse.stack.clickhouse.url("migrator"));
   const query = new URLSearchParams({
@@ -164,7 +161,7 @@ const startInsert = async (sql: string, id: string) => {
     for await (const chunk of response) text += String(chunk);
     return text;
   });
-  // A query begins when ClickHouse has read so much of what is sent.
+  // ClickHouse starts a query once it has read this much.
   sent.write(" ".repeat(400_000));
   return {
     end: async (body: string): Promise<string> => {
@@ -296,7 +293,6 @@ it("never settles an instant behind which a row still comes, whatever is paused 
   expect(await ledger.late()).toEqual([]);
   for (const watch of watches) await watch.stop();
   expect(stored).toBeGreaterThan(5);
-  // Else nothing was tried.
   expect(stale).toBeGreaterThan(0);
   expect(await ledger.stable()).toBeGreaterThan((Date.now() - 10_000) * 1000);
 }, 120_000);

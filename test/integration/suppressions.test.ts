@@ -47,7 +47,7 @@ const suppression = (
   requestId: "request",
 });
 
-/** A writer that learns that suppressions were added whenever `world.generation` grows. */
+/** A writer that learns of added suppressions whenever `world.generation` grows. */
 const startWriter = async (
   maxHeld: number,
   more: Partial<Pick<SuppressionStore, "hashes" | "secondsByHash">> = {},
@@ -138,7 +138,6 @@ it("reads and looks up ids and clients as long as they may be, whatever is in th
     erased: records.map(() => true),
   });
   await gate.stop();
-  // The same with no room for any of them.
   const { gate: full } = await startWriter(0);
   expect(await full.suppresses([...records, ...good])).toEqual([
     ...records.map(() => true),
@@ -154,7 +153,6 @@ it("refuses what is erased when there is no room for the suppressions of its cli
   const ids = Array.from({ length: 300 }, (_, at) => `c${at}`);
   await store.add([suppression("small", "conversation", "gone")]);
   const { gate, readAgain } = await startWriter(150);
-  // More than there is room for, while the writer runs.
   await store.add(ids.map((id) => suppression("big", "conversation", id)));
   await readAgain();
   const records = [
@@ -167,18 +165,17 @@ it("refuses what is erased when there is no room for the suppressions of its cli
   expect(new Set(erased.slice(0, 300))).toEqual(new Set([true]));
   expect(erased.slice(300)).toEqual([false, false, true]);
   expect(suspected.slice(300)).toEqual([true, false, true]);
-  // Newer than any erasure: nothing is asked.
+  // Newer than any erasure, so nothing is looked up.
   expect(gate.suspects(conversation({ client: "big", time: DAY_0 }, "c0", BEFORE + DAY, BEFORE + DAY))).toBe(
     false,
   );
-  // What comes later is looked up as well, and what is found is known at once.
+  // Later records are looked up as well, and what is found is known at once.
   await store.add([suppression("big", "conversation", "later")]);
   await readAgain();
   const child = message({ client: "big", time: DAY_0 }, "child", DAY_0, "later");
   expect(await gate.suppresses([child])).toEqual([true]);
   expect(await gate.suppresses([{ ...child, conversationId: "elsewhere" }])).toEqual([true]);
   await gate.stop();
-  // The same after a restart.
   const { gate: restarted } = await startWriter(150);
   expect((await answers(restarted, records)).erased).toEqual(erased);
   await restarted.stop();
@@ -202,7 +199,7 @@ it("drops no record whose hash is that of something erased", async () => {
     erased: [false, true],
   });
   await gate.stop();
-  // Without a row that has the hash, ClickHouse shows too little: nothing is let in.
+  // Without a row that has the hash, ClickHouse shows too little: everything is rejected.
   const { gate: behind } = await startWriter(100, {
     hashes: async (take, options) =>
       (await store.hashes(take, options)) && take(high, low, Math.ceil(BEFORE / 1e6) + 1),
@@ -257,7 +254,7 @@ it(`holds ${MANY} suppressions in bounded memory, read without a text for each`,
   expect(held.gauges.conversation_export_suppression_bytes).toBeLessThan(MANY * 16);
   expect(held.grown).toBeLessThan(Math.min(400e6, READING_BYTES + MANY * 16));
   expect(held.seconds).toBeLessThan(bySize(60, 300));
-  // Beyond the bound: nothing is held, and the answers are the same.
+  // Above the limit nothing is held, with the same answers.
   const looked = await run(MANY - 1);
   expect(looked).toMatchObject({
     suspects: [true, true, true, true],

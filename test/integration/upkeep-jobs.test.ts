@@ -57,7 +57,7 @@ let deadLetters: DeadLetterReader;
 beforeAll(async () => {
   system = await startSystem("upkeep-jobs");
   const log = createLogger({ service: "test", level: "error" });
-  // Refuses records of the near future, until a test lets it take them.
+  // Rejects records of the near future until a test accepts them.
   ingest = await system.service("ingest", { MAX_TIME_AHEAD_SECONDS: "0" });
   jobs = await system.service("jobs", JOBS_ENV);
   client = createJobClient({ url: system.stack.redis.url, log });
@@ -182,7 +182,7 @@ it("replays dead letters by reason, once, and lets a record that fails again not
 
 it("replays every dead letter once although the worker is killed twice", async () => {
   const count = bySize(600, 6_000);
-  // Pieces of some MB, so that a replay has several steps; what is refused is refused again.
+  // Some MB, so that a replay has several steps and rejects again what it rejected.
   const body = "x".repeat(25_000);
   const arrivals = async (replays: number): Promise<number> => {
     const found = new Set<string>();
@@ -225,7 +225,7 @@ it("replays every dead letter once although the worker is killed twice", async (
   expect(last).toMatchObject({ state: "completed", result: { replayed: count } });
   expect(await noted()).toBe(before + count);
   await until("all came again", 30_000, async () => {
-    // Reading all dead letters takes long.
+    // Reading all dead letters is slow, so this is checked first.
     if ((await deadLettersEnd()) < deadLettersBefore + count) return false;
     return (await arrivals(1)) === replayedBefore + count;
   });
@@ -321,7 +321,6 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
   const missing = { topic: "messages", fate: "missing" };
   expect(await readMetric(jobs.metricsUrl, "conversation_export_reconciled_messages_total", missing)).toBe(1);
-  // A repeated record is no difference any more.
   await send([message("lost", Date.now() - 1_000, {}, "globex")]);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 });
@@ -342,7 +341,6 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
   await send(
     ["whole", "unlisted", "alone"].flatMap((id) => [
       exported(id, 1, { handoffs: [handoff("desk")] }),
-      // A later export without the handoff, and one under another date of creation.
       exported(id, 2, { handoffs: [handoff("sales")] }),
       exported(id, 3, { date_created: other }),
     ]),
@@ -351,12 +349,12 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
   await send([message("dated", created, {}, "initech"), message("untold", created, {}, "initech")]);
   const window = { from, to: iso(Date.now()), clientId: "initech" };
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
-  // An entry that a later export has superseded is no loss.
+  // A superseded entry is no loss.
   const isLatest = `date_updated = fromUnixTimestamp64Milli(${created + 3}, 'UTC')`;
   await sql(`DELETE FROM conversation_updates WHERE client_id = 'initech' AND NOT ${isLatest}`);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 
-  // Nor is one whose date a backfill has corrected: two rows of one version.
+  // Nor is one whose date a backfill corrected: two rows of one version.
   const corrected = "* REPLACE (date_updated + toIntervalHour(1) AS date_updated, now64(6) AS uploaded_at)";
   for (const table of ["conversations", "conversation_updates"])
     await sql(`INSERT INTO ${table} SELECT ${corrected} FROM ${table} AS t
@@ -371,12 +369,11 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
   await sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
   await sql("DELETE FROM record_dates WHERE endsWith(record, '/dated')");
   await sql("DELETE FROM changes WHERE id = 'untold'");
-  // Of a deletion, which says nothing of a row.
+  // The entry of a deletion says nothing of a row.
   await sql(`INSERT INTO changes SELECT client_id, 'message', uploaded_at, message_id, date_created, true
     FROM messages WHERE message_id = 'untold' SETTINGS log_comment = 'stamped'`);
   const failed = await ended(reconcileJob, window);
   expect(failed).toMatchObject({ state: "failed", attempt: 1 });
-  // The export that carried the handoff, and all three of the record that is in no updated window.
   expect(failed.reason).toMatch(
     / 6 exports of .* are not readable, such as .*\(initech, conversation_updates\).*\(initech, handoffs\)/,
   );

@@ -40,19 +40,17 @@ async function errorOf(promise: Promise<unknown>): Promise<WarehouseError> {
   return error;
 }
 
-/** Queries of the reading user that run now. */
 async function running(): Promise<number> {
   return Number(await warehouse.sql("SELECT count() FROM system.processes WHERE user = 'reader'"));
 }
 
-/** Whether every query of the reading user has ended or was killed. */
 async function areKilled(): Promise<boolean> {
   const going = "SELECT count() FROM system.processes WHERE user = 'reader' AND NOT is_cancelled";
   return Number(await warehouse.sql(going)) === 0;
 }
 
 describe("a page that is on its way", () => {
-  // 60 MB: more than sockets and buffers hold, so that the query runs as long as nobody reads.
+  // 60 MB, more than sockets and buffers hold: the query runs until someone reads.
   beforeAll(async () => {
     await warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, record)
       SELECT 'big', fromUnixTimestamp64Micro(${created} + number, 'UTC'), toString(number), 1, concat('{"_id":"', toString(number), '","body":"', repeat('x', 6000), '"}')
@@ -68,7 +66,6 @@ describe("a page that is on its way", () => {
 
   async function begun(read: (typeof windows)[number]): Promise<Page> {
     const page = await warehouse.reader[read](query("big", 10_000));
-    // The server may still list the statements before and after it.
     await until("only the page", 10_000, async () => (await running()) === 1);
     return page;
   }
@@ -118,7 +115,7 @@ describe("a page that is on its way", () => {
 
   test.each(windows)("%s: a signal cancels the query before its first bytes", async (read) => {
     let error: unknown;
-    // Tries again when the first bytes came before the signal.
+    // Retries when the first bytes came before the signal.
     for (let attempt = 0; attempt < 20 && error === undefined; attempt += 1) {
       const controller = new AbortController();
       const reading = warehouse.reader[read]({ ...query("big", 10_000), signal: controller.signal });
@@ -258,7 +255,6 @@ describe("refused rows", () => {
 describe("a server that is away", () => {
   type Proxy = { readonly url: string; cut(how: "end" | "resetAndDestroy"): void; close(): void };
 
-  /** Passes bytes on to ClickHouse and back, until it cuts all connections. */
   async function startProxy(): Promise<Proxy> {
     const target = new URL(warehouse.stack.clickhouse.url("reader"));
     const { hostname, port } = target;

@@ -45,7 +45,6 @@ async function recordsOf(page: EndUserPage): Promise<string[]> {
 }
 
 describe("end users", () => {
-  /** The ids of all pages from the first on, and how many records each has. */
   async function list(query: EndUserQuery): Promise<{ ids: string[]; pages: number[] }> {
     const ids: string[] = [];
     const pages: number[] = [];
@@ -70,7 +69,6 @@ describe("end users", () => {
       endUser({ client, time: DAY_0 + time }, id, {
         profile: { first_name: `${time}`, system_properties: { crm: externalId, shop: `shop ${id}` } },
       });
-    // The newer versions arrive first; then older ones, which name other ids.
     await warehouse.write(ids.map((id) => of("people", 2, id, `crm ${id}`)));
     await warehouse.write(ids.map((id) => of("people", 1, id, "formerly")));
     await warehouse.write([of("people", 1, "a", "crm A"), of("others", 1, "other", "crm A")]);
@@ -167,8 +165,7 @@ describe("the messages of one conversation", () => {
   const STEP = Math.floor((7 * DAY) / WINDOW_ROWS);
   const week = { since: DAY_0, to: DAY_0 + 7 * DAY };
   const idOf = (number: number): string => `m${String(number).padStart(8, "0")}`;
-  // Every 40th message of the window; those whose number ends in 2,000 were corrected away, and one in 2,001
-  // to it.
+  // Every 40th message; numbers that end in 2,000 were corrected away, and one in 2,001 to it.
   const mine = Array.from({ length: WINDOW_ROWS }, (_, number) => number).filter(
     (number) => (number % EVERY === 0 && number % 2_000 !== 0) || number % 2_001 === 7,
   );
@@ -179,7 +176,7 @@ describe("the messages of one conversation", () => {
         SELECT 'dense', fromUnixTimestamp64Micro(${DAY_0} + number * ${STEP}, 'UTC'), concat('m', leftPad(toString(number), 8, '0')), ${version}, now64(6),
           ${conversation}, concat('{"_id":"m', leftPad(toString(number), 8, '0'), '","v":${version},"body":"', repeat('x', 100), '"}')
         FROM ${from}`);
-    // Corrections in parts of their own, one of them older than what it meets.
+    // Corrections in separate parts, one older than what it meets.
     await insert(2, "'other'", `(SELECT number FROM numbers(${WINDOW_ROWS}) WHERE number % 2000 = 0)`);
     await insert(1, `if(number % ${EVERY} = 0, 'big', toString(number % 200003))`, `numbers(${WINDOW_ROWS})`);
     await insert(3, "'big'", `(SELECT number FROM numbers(${WINDOW_ROWS}) WHERE number % 2001 = 7)`);
@@ -206,7 +203,7 @@ describe("the messages of one conversation", () => {
     const target = new URL(`/?database=${url.pathname.slice(1)}&wait_end_of_query=1`, url.origin);
     for (const [name, value] of Object.entries(parameters))
       target.searchParams.set(`param_${name}`, String(value));
-    // An older server does not know them, and a newer one has these values by default.
+    // An older server does not know them, and a newer one has these defaults.
     const {
       query_plan_optimize_lazy_final: _lazy,
       max_bytes_ratio_before_external_join: _ratio,
@@ -224,7 +221,6 @@ describe("the messages of one conversation", () => {
     return Number(summary.read_rows);
   }
 
-  /** The statement of a page that looks at messages up to the one at `place` of the conversation. */
   const pageOf = (
     page: ReturnType<typeof query> & { after?: PagePosition },
     place: number,
@@ -278,7 +274,7 @@ describe("corrected conversations in unmerged parts", () => {
           { message_data: { _type: "text", body: `${batch} ${random.int(1e9)}` } },
         );
       });
-      // Of equal versions in one batch the order is not fixed: one of each is written.
+      // Equal versions in one batch have no fixed order: write one of each.
       const unique = [
         ...new Map(
           records.map((one) => [`${one.id} ${one.version.exportedAt} ${one.version.offset}`, one]),
@@ -425,7 +421,7 @@ test("the user for look-ups reads what a request needs before its page, and noth
     await expect(asLookup(`TRUNCATE TABLE ${table}`)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   }
   await expect(asLookup("SELECT count() FROM conversations")).rejects.toThrow("ACCESS_DENIED");
-  // It may not read what is erased either, so pages by it would fail, and their process is not ready.
+  // The lookup user may not read erasures either, so pages would fail and the process is not ready.
   const session = warehouse.session("lookup");
   const reader = createReader({ session, lookups: session });
   expect(await errorOf(reader.ping())).toMatchObject({ causeName: "ACCESS_DENIED" });

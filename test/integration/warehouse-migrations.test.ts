@@ -57,7 +57,7 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
   );
 }
 
-/** Seconds since the lock of a database was renewed, by the clock of the server. */
+/** Seconds since the lock's renewal, by the server's clock. */
 async function lockAge(database: string): Promise<number> {
   return Number(
     await warehouse.sql(
@@ -66,7 +66,6 @@ async function lockAge(database: string): Promise<number> {
   );
 }
 
-/** Makes the lock of a database look as if it was last renewed `seconds` ago. */
 async function ageLock(database: string, seconds: number): Promise<void> {
   const [path, root] = (
     await warehouse.sql(
@@ -77,7 +76,7 @@ async function ageLock(database: string, seconds: number): Promise<void> {
   await utimes(path?.startsWith("/") ? path : `${root}${path}`, then, then);
 }
 
-/** A process that migrates, prints the first migration that it has applied, and then runs `statement`. */
+/** Prints the first applied migration, then runs `statement`. */
 function startMigration(url: string, statement: string): ChildProcessByStdio<null, Readable, null> {
   const index = new URL("../../packages/warehouse/src/index.ts", import.meta.url).href;
   const program = `import { writeSync } from "node:fs";
@@ -196,12 +195,12 @@ describe("migrate", () => {
       await ageLock("m9", 25);
       await until("the lock is renewed", 10_000, async () => (await lockAge("m9")) < 20);
       expect(await stateOf(migrate({ url: urlOf("m9") }))).toBe("migration_locked true");
-      // One that looks expired is renewed while another waits to drop it.
+      // A lock that looks expired is renewed while another waits to drop it.
       await ageLock("m9", 40);
       expect(await stateOf(migrate({ url: urlOf("m9") }))).toBe("migration_locked true");
       expect(await locks("m9")).not.toBe("");
       proxy.release();
-      // Who finds another lock beside its own may give way, too.
+      // A process that finds another lock beside its own may give way, too.
       expect(await running).toMatch(/^(done|migration_locked true)$/);
       expect(await stateOf(migrate({ url: urlOf("m9") }))).toBe("done");
       expect(await locks("m9")).toBe("");
@@ -257,12 +256,11 @@ test("the server parses the statements for a cluster", async () => {
       statements.set(kind, (statements.get(kind) ?? 0) + 1);
     }
   }
-  // Two for each table.
   expect(statements.get("CreateQuery")).toBeGreaterThanOrEqual(14);
   expect((statements.get("CreateQuery") ?? 0) % 2).toBe(0);
 });
 
-/** Takes every statement that a store sends, runs none, and answers nothing. */
+/** Records statements and runs none. */
 const recordStatements = async (work: (url: string) => Promise<unknown>): Promise<readonly string[]> => {
   const statements: string[] = [];
   const server = createServer((request, response) => {
@@ -314,7 +312,6 @@ test("the server parses what else is said to a whole cluster", async () => {
   expect([...kinds]).toEqual(
     expect.arrayContaining(["CreateQuery", "AlterQuery", "DeleteQuery", "DropQuery"]),
   );
-  // All servers know which migrations were applied.
   const questions = statements.filter((statement) => /schema_migrations/.test(statement));
   expect(questions.filter((one) => /clusterAllReplicas\('main'/.test(one))).not.toEqual([]);
 });
@@ -405,7 +402,6 @@ describe("columns for analysts", () => {
         outcome_status: "failed",
         reason_code: "other",
       },
-      // The reference of the attempt above.
       { target: "1", target_kind: "id", version: handoffVersion, entry: "" },
       { target: "2", target_kind: "id", name: "", outcome_status: "", reason_code: null },
     ]);
@@ -438,7 +434,6 @@ describe("columns for analysts", () => {
       ...sent,
       message_type: "text",
     });
-    // Never another number than the record's.
     for (const row of odd as { review: number | null; record: string }[]) {
       expect([null, (JSON.parse(row.record) as { review: number }).review]).toContain(row.review);
     }

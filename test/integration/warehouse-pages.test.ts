@@ -64,17 +64,12 @@ function randomHandoffs(random: Random): Record<string, unknown>[] {
   }));
 }
 
-/** Dates of creation that the exports of one record carry: mostly one, sometimes several, near or far. */
 function randomDates(random: Random, date: () => number): number[] {
   const first = date();
   if (random.chance(0.6)) return [first];
   return [first, random.chance(0.5) ? first + 1 + random.int(500) : date(), date()];
 }
 
-/**
- * Exports of some conversations of several clients: few instants, several versions, in random order of
- * arrival.
- */
 function randomConversations(random: Random, clients: string[], count: number): ExportRecord[] {
   const records: ExportRecord[] = [];
   for (const client of clients) {
@@ -109,7 +104,6 @@ function randomConversations(random: Random, clients: string[], count: number): 
   return shuffled(random, records);
 }
 
-/** Writes the records in small batches, some of them twice with another instant of upload. */
 async function writeInBatches<R extends ExportRecord>(
   random: Random,
   records: readonly R[],
@@ -338,7 +332,7 @@ describe("random data in unmerged parts", () => {
     const query = { clientId: client, kind: "message", after: { date: 0, id: "" }, stableUpTo } as const;
     const changed = await readParts(parquet.changes(query));
     const page = await warehouse.reader.changes({ ...query, pageSize: 10_000 });
-    // Between steps, as between pages, a record may come again; its last place counts.
+    // Between steps, as between pages, a record may repeat; its last place counts.
     const places = new Set(changed.rows.map(({ _id }) => _id).toReversed());
     expect([...places].toReversed()).toEqual(
       splitRecords(await text(page.records)).map((record) => (JSON.parse(record) as Row)["_id"]),
@@ -501,13 +495,10 @@ describe("ties", () => {
 
 describe("many superseded updates", () => {
   const created = DAY_0 + DAY;
-  // More than a tie may hold, and than the first looks of a small page.
+  // More than a tie may hold, and than a small page's first reads.
   const SUPERSEDED = bySize(12_000, 30_000);
 
-  /**
-   * `exports` versions of one conversation, updated every microsecond from `first` on, only the last of them
-   * live.
-   */
+  /** Updated every microsecond from `first` on; only the last version is live. */
   async function exportOften(client: string, id: string, exports: number, first: number): Promise<void> {
     await warehouse.sql(`INSERT INTO conversation_updates (client_id, date_updated, conversation_id, version, date_created)
       SELECT '${client}', fromUnixTimestamp64Micro(${first} + number, 'UTC'), '${id}', number + 1, fromUnixTimestamp64Micro(${created}, 'UTC')
@@ -566,7 +557,7 @@ describe("a conversation that is exported again between the two reads", () => {
     conversation({ client, time: DAY_0 + version, offset: version }, id, DAY_0, DAY_0 + updated, {
       inquiry_summary: summary,
     });
-  /** On one page: what a later page reads has its entry by then. */
+  /** On one page: a later page reads the entry as well. */
   const shown = async (client: string, window = week): Promise<string[]> => {
     const pages = [false, true].map(async (wholeTies) =>
       (
@@ -620,7 +611,6 @@ describe("a conversation that is exported again between the two reads", () => {
       await warehouse.write([exported(client, 1, "b", updated, "right")], DAY_0 + DAY);
       const expected = updated === 2 ? ["a 1", "b right", "c 1"] : ["a 1", "c 1", "b right"];
       expect(await shown(client)).toEqual(expected);
-      // Its wrong entry shows nothing.
       expect(await shown(client, { since: DAY_0 + 2, to: DAY_0 + 3 })).toEqual(
         updated === 2 ? ["b right"] : [],
       );
@@ -631,7 +621,6 @@ describe("a conversation that is exported again between the two reads", () => {
 describe("the end of a page, guessed from the page before", () => {
   const HOUR = 3_600 * SECOND;
   const month = { since: DAY_0, to: DAY_0 + 100 * DAY };
-  /** Records of a client, so many at each distance, one group behind the other. */
   const GROUPS: Readonly<Record<string, readonly (readonly [count: number, apart: number])[]>> = {
     steady: [[60, SECOND]],
     "a gap of months": [
@@ -684,7 +673,7 @@ describe("the end of a page, guessed from the page before", () => {
       expect(walked.records.map((record) => record.replace(/[,}].*/, ""))).toEqual(expected);
       for (const { rows } of walked.pages) expect(rows).toBeGreaterThan(0);
       const ends = statements.filter((name) => name.includes(".end_of_")).length;
-      // Of the first page, and whether there is more behind the last record, each near by and at all.
+      // The page end, and whether more follows, each nearby and overall.
       if (client === "steady" && !isSharded()) expect(ends).toBeLessThanOrEqual(4);
       else expect(ends).toBeGreaterThan(2);
     }
@@ -717,7 +706,6 @@ describe("the end of a page, guessed from the page before", () => {
         WHERE client_id = '${client}' AND ${id} IN (${moved.map(quoted).join(",")})`);
       await warehouse.sql(noteDates(table));
     }
-    // So that all records are looked at, as there are no entries of changes.
     await warehouse.sql("TRUNCATE TABLE watermarks");
     await createMovedDates({ session: warehouse.session("jobs") }).note(Date.now() * 1_000);
     const ends = remaining.filter((id) => !moved.map(idOf).includes(id));

@@ -34,10 +34,7 @@ const TOPICS: Readonly<Record<RecordKind, string>> = {
 
 type Taken = { readonly delivered: Delivered; readonly type: EventType };
 
-/**
- * Sample events as they lie on the bus, some of them replayed dead letters with the position of their
- * arrival.
- */
+/** Some are replayed dead letters with the position of their arrival. */
 function deliver(random: ReturnType<typeof createRandom>): Taken[] {
   const sample = createSample({
     seed: `${seed}`,
@@ -67,7 +64,7 @@ function deliver(random: ReturnType<typeof createRandom>): Taken[] {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** undefined when the value is not UTF-8, which is for the caller of processEvent to find. */
+/** undefined: not UTF-8, which processEvent's caller must find. */
 function decode(value: Uint8Array | null): string | null | undefined {
   try {
     return value === null ? null : utf8.decode(value);
@@ -105,7 +102,6 @@ beforeAll(async () => {
     else rejected.push({ topic, partition, offset, reason: outcome.reason });
   }
 
-  // In any order, with repetitions and in any batches.
   const arrivals = shuffled(random, [...records, ...records.filter(() => random.chance(0.1))]);
   const batches = new Map<EventType, Batch>();
   const flush = async (batch: Batch): Promise<void> => {
@@ -192,7 +188,6 @@ test("end users are stored as the reference fold says", async () => {
   expect(printed.toSorted()).toEqual(expected.toSorted());
 });
 
-/** What the reference fold says of all clients, parsed. */
 const publicRecords = (kind: "conversations" | "messages" | "endUsers") =>
   [...folded[kind]].flatMap(([client, records]) =>
     [...records.values()].map(({ json }) => ({ client, record: JSON.parse(json) as Row })),

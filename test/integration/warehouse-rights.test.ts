@@ -10,7 +10,6 @@ import { until } from "../system/until.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 let warehouse: Warehouse;
-/** The tables that hold rows, on a cluster also those in front of them, and the views for analysts. */
 let tables: string[];
 
 beforeAll(async () => {
@@ -21,15 +20,14 @@ beforeAll(async () => {
 });
 afterAll(() => warehouse?.stop());
 
-/** "" when ClickHouse carries the statement out. */
+/** "" when ClickHouse runs the statement. */
 const refusal = async (sql: string, user: WarehouseUser): Promise<string> => {
   const answer = await warehouse.sql(sql, user).catch((error: Error) => error.message);
   if (/ACCESS_DENIED|READONLY/.test(answer)) return "denied";
-  // Of a table of another engine: the right was there.
+  // The error of another engine: the right was there.
   return "";
 };
 
-/** Statements that change nothing, by the privilege that each needs. */
 const ATTEMPTS: Readonly<Record<string, (table: string) => string>> = {
   SELECT: (table) => `SELECT * FROM ${table} LIMIT 0`,
   INSERT: (table) => `INSERT INTO ${table} FORMAT JSONEachRow`,
@@ -55,7 +53,7 @@ describe("each user, each table, each kind of statement", () => {
         if ((await refusal(statement(table), user)) === "") may.push(`${privilege} ${table}`);
       }
     }
-    // ClickHouse 26.7 lets whoever may delete rows hide them, so that right is no limit there.
+    // ClickHouse 26.7 lets a user who may delete rows mask them, so that right is no limit.
     const expected = [...needed].filter((one) => !/^ALTER UPDATE| (system\.\w+|\*\.\*)$/.test(one));
     expect(may.toSorted()).toEqual(expected.toSorted());
   });

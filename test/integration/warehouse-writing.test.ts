@@ -57,9 +57,8 @@ describe("between the inserts of a batch", () => {
     };
   }
 
-  // What holds at every moment: both windows show the same text of a record, all fields but the handoffs come
-  // from one export, a new record shows nowhere before its last insert. Handoffs may be ahead of the other
-  // fields.
+  // Invariants: both windows show the same text, all fields but handoffs come from one export, and a new record
+  // appears with its last insert. Handoffs may be ahead.
   test("every field but handoffs is old until the last insert, and then new, in both windows", async () => {
     const old = at("b1", "known", 1, 5, [entry("h", 1, "old h")]);
     await warehouse.write([old]);
@@ -140,7 +139,6 @@ describe("between the inserts of a batch", () => {
       ["message", 3],
     ] as const) {
       for (let stop = 1; stop <= statements; stop += 1) {
-        // Under the same date as before, and under another one.
         for (const id of ["same", `${stop}`]) {
           const attributes = { client: "b5", time: DAY_0 + stop };
           const date = id === "same" ? created : created + stop;
@@ -196,7 +194,7 @@ describe("records that change while a window is read", () => {
         query(client, 1 + random.int(7), window),
         async () => {
           const some = ids.filter(() => random.chance(0.2));
-          // Updates go on in time: within an instant, to a later one, and out of the window.
+          // Updates within an instant, to a later one, and out of the window.
           await exportNow(some, (id) => (updatedAt.get(id) ?? 0) + random.pick([0, 1, SECOND, 3 * SECOND]));
           fresh += 1;
           if (random.chance(0.5)) await exportNow([`c${fresh}`], () => created + random.int(12) * SECOND);
@@ -222,7 +220,6 @@ describe("records that change while a window is read", () => {
   });
 
   test("during the query of a page", async () => {
-    // Number of concurrent writes, and of reads in both orders.
     const AT_LEAST = 20;
     const client = "race";
     const random = createRandom(8);
@@ -284,7 +281,6 @@ describe("promises to a reader who walks while records change", () => {
       ),
     );
 
-  /** Walks through the window; after the first page the change is stored. Gives `id browser` in order. */
   const seen = async (
     client: string,
     list: "conversationsByCreation" | "conversationsByUpdate",
@@ -487,7 +483,7 @@ describe("clients that are not registered", () => {
 });
 
 describe("watermarks", () => {
-  /** Of the machine that ClickHouse runs on as well. */
+  /** ClickHouse runs on this machine too. */
   const nowMicros = (): number => Date.now() * 1000;
   const TOPIC = { topicId: "one", createdAnew: null };
   let store: WatermarkWriter;

@@ -20,7 +20,6 @@ type Added = { sum: number; order: number[] };
 
 process.on("disconnect", () => process.exit());
 
-/** A minimal schema for the queue: these fields are whole numbers. */
 const integers = <T>(...fields: string[]): JobType<T, T>["data"] => {
   const isWrong = (value: unknown, field: string) =>
     !Number.isInteger((value as Record<string, unknown>)[field]);
@@ -31,35 +30,27 @@ const integers = <T>(...fields: string[]): JobType<T, T>["data"] => {
   return { safeParse } as unknown as JobType<T, T>["data"];
 };
 
-/** Counts to `steps`, saving each; `trouble` is what a step throws. */
+/** `trouble` is what a step throws. */
 export const countingJob: JobType<Counting, Counted> = {
   name: "compact",
   data: integers("steps", "pauseMs"),
   result: integers("counted", "attempts"),
 };
 
-/**
- * Adds the numbers from 1 to `parts`, each in a part of its own; that of `broken` fails until it is mended.
- */
+/** Part `broken` fails until it is mended. */
 export const addingJob: JobType<Adding, Added> = {
   name: "backfill",
   data: integers("parts", "pauseMs"),
   result: integers("sum"),
 };
 
-/** The arguments of this process. */
 export type RunnerArguments = {
   readonly url: string;
   readonly diary: string;
   readonly lockMs: number;
-  /** True: the part named by `broken` no longer fails. */
   readonly mended: boolean;
-  /** How many counting jobs run at a time, in all processes and in one. */
   readonly atOnce?: { readonly globalConcurrency: number; readonly concurrency: number };
-  /**
-   * Once, before this step is saved, it waits for the file, and then nothing else happens in the process for
-   * `ms`.
-   */
+  /** Before it saves this step it waits for the file, then blocks the process for `ms`. */
   readonly blocks?: { readonly step: number; readonly file: string; readonly ms: number };
 };
 

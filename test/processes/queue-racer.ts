@@ -1,7 +1,7 @@
 import { createIdempotencyStore, createRedis } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
 
-/** An order of the parent; all of it is done at the same time. */
+/** An order of the parent; all keys at the same time. */
 export type RacerOrder = { readonly keys: readonly string[]; readonly work: string };
 
 const [url = ""] = process.argv.slice(2);

@@ -3,7 +3,7 @@ import { conversation, DAY, DAY_0, endUser, message, SECOND } from "./records.ts
 import type { Warehouse } from "./warehouse.ts";
 
 export const KEY_HASH = "0".repeat(64);
-/** Larger than any instant of upload below, µs. */
+/** Larger than any stamp below, µs. */
 const STABLE_UP_TO = DAY_0 + 200 * DAY;
 export const WAYS = { conversationId: "c000", stableUpTo: STABLE_UP_TO, keyHash: KEY_HASH };
 export const WINDOW: PageQuery = {
@@ -14,10 +14,6 @@ export const WINDOW: PageQuery = {
   wholeTies: false,
 };
 
-/**
- * Writes 150 records of each kind in several versions, of which some are hidden, deleted, or have moved to another
- * date, and a key.
- */
 export const writeEveryWay = async (warehouse: Warehouse): Promise<void> => {
   const ids = Array.from({ length: 150 }, (_, index) => String(index).padStart(3, "0"));
   for (const round of [0, 1]) {

@@ -21,7 +21,7 @@ export type Expected<R> = {
   readonly record: R;
 };
 
-/** The latest version of each record, in the order of arrival; of equal versions the later arrival. */
+/** In order of arrival; of equal versions the later arrival wins. */
 function latestOf<R extends ExportRecord>(
   arrivals: readonly Arrival<R>[],
   client: string,
@@ -72,7 +72,6 @@ function inWindow<R>(expected: Expected<R>[], since: number, to: number): Expect
     .sort((a, b) => a.date - b.date || Buffer.compare(bytes(a.id), bytes(b.id)));
 }
 
-/** What a window of conversations must show. */
 export function expectConversations(
   arrivals: readonly Arrival<ExportRecord>[],
   window: { client: string; by: "dateCreated" | "dateUpdated"; since: number; to: number },
@@ -85,7 +84,6 @@ export function expectConversations(
   return inWindow(expected, window.since, window.to);
 }
 
-/** What a window of messages must show. */
 export function expectMessages(
   arrivals: readonly Arrival<ExportRecord>[],
   window: { client: string; since: number; to: number; conversationId?: string },
@@ -103,7 +101,6 @@ export function expectMessages(
   return inWindow(expected, window.since, window.to);
 }
 
-/** The pages that a list must be cut into; `wholeTies` as in the page query. */
 export function expectPages(
   dates: readonly number[],
   pageSize: number,

@@ -1,16 +1,12 @@
 type Filling = {
   /** Milliseconds since 1970, both ends included. */
   readonly range: { readonly from: number; readonly to: number };
-  /** The values that are chosen for each variable. */
   readonly variables: Readonly<Record<string, readonly string[]>>;
 };
 
 const quoted = (value: string): string => `'${value.replaceAll("'", "\\'")}'`;
 
-/**
- * Replaces macros and variables of a statement as Grafana and its data source for ClickHouse do. What nothing
- * replaces is an error.
- */
+/** Fills macros and variables as Grafana's ClickHouse data source does; throws on any that stay. */
 export const fillSql = (sql: string, { range, variables }: Filling): string => {
   const between = (column: string, bound: (ms: number) => string): string =>
     `${column} >= ${bound(range.from)} AND ${column} <= ${bound(range.to)}`;

@@ -3,7 +3,7 @@ import { createSuppressionGate } from "@conversation-export/suppression";
 import { createSession, createCoordination, createSuppressionStore } from "@conversation-export/warehouse";
 import { DAY_0, message } from "./records.ts";
 
-/** A process that reads the suppressions of URL into memory and prints what that took. */
+/** Reads the suppressions of a URL into memory and prints the cost. */
 const [url = "", max = ""] = process.argv.slice(2);
 const session = createSession({ url, application: "test" });
 const metrics = createMetrics({ service: "test" });
@@ -18,7 +18,7 @@ const gate = createSuppressionGate({
   metrics,
   log: createLogger({ service: "test", level: "silent" }),
 });
-/** Bytes of resident memory at its peak. */
+/** In bytes. */
 const peak = (): number => process.resourceUsage().maxRSS * 1024;
 const peakBefore = peak();
 const before = performance.now();

@@ -4,7 +4,7 @@ export type { Random };
 
 export const seed = Number(process.env["FC_SEED"] ?? 1);
 
-/** Randomness that the seed of the run repeats; every test gives another `salt`. */
+/** Repeatable by the run's seed; every test passes another `salt`. */
 export const createRandom = (salt: number): Random => createStream(seed, salt);
 
 export function shuffled<T>(random: Random, list: readonly T[]): T[] {

@@ -6,7 +6,6 @@ import { readPage } from "./walk.ts";
 
 const MAX_PAGES = 100;
 
-/** The texts of all pages of a list, and what each says of their number. */
 const pagesOf = async (read: (query: PageQuery) => Promise<Page>, query: PageQuery): Promise<string[]> => {
   const found: string[] = [];
   let after: PagePosition | undefined;
@@ -35,7 +34,6 @@ const filesOf = async (open: OpenStep): Promise<string[]> => {
   return parts;
 };
 
-/** What a reader reads of one client in every way that there is, by the name of the way. */
 export const waysToRead = (
   reader: Reader,
   window: PageQuery,
@@ -99,7 +97,7 @@ export const waysToRead = (
   };
 };
 
-/** Reads in every way; a way that fails has its error, as text. */
+/** A way that fails has its error as text. */
 export const readEverything = async (
   ways: Readonly<Record<string, () => Promise<unknown>>>,
 ): Promise<Record<string, unknown>> => {

@@ -2,15 +2,12 @@ import { text } from "node:stream/consumers";
 import type { OpenStep } from "@conversation-export/warehouse";
 import { readParts } from "../outside/parquet-file.ts";
 
-/** The ids of records as texts. */
 export const idsOf = (records: readonly string[]): string[] =>
   records.map((record) => (JSON.parse(record) as { _id: string })._id);
 
-/** The rows of a whole list as Parquet, each as a text of JSON. */
 export const parquetFrom = async (open: OpenStep): Promise<string[]> =>
   (await readParts(open)).rows.map((row) => JSON.stringify(row));
 
-/** The lines of a whole list, by step. */
 export const stepsOfLines = async (open: OpenStep): Promise<string[][]> => {
   const steps: string[][] = [];
   for (let next: OpenStep | null = open; next !== null; ) {
@@ -23,5 +20,4 @@ export const stepsOfLines = async (open: OpenStep): Promise<string[][]> => {
   return steps;
 };
 
-/** The lines of a whole list. */
 export const linesFrom = async (open: OpenStep): Promise<string[]> => (await stepsOfLines(open)).flat();

@@ -36,7 +36,7 @@ function processed(type: EventType, id: unknown, attributes: Attributes, data: u
   return outcome.record;
 }
 
-/** A conversation as it comes out of the processing of its event. `created` and `updated` in µs. */
+/** `created` and `updated` in µs. */
 export function conversation(
   attributes: Attributes,
   id: string,
@@ -53,7 +53,6 @@ export function conversation(
   return record;
 }
 
-/** A message as it comes out of the processing of its event. */
 export function message(
   attributes: Attributes,
   id: string,
@@ -70,7 +69,6 @@ export function message(
   return record;
 }
 
-/** An end user as it comes out of the processing of its event. */
 export function endUser(
   attributes: Attributes,
   id: string,
@@ -80,7 +78,7 @@ export function endUser(
   return processed("end_user.exported", id, attributes, { ...created, ...data });
 }
 
-/** The public JSON, with the handoffs given; references among them are not shown. */
+/** Without references among the handoffs. */
 export function publicText(
   record: ExportRecord,
   uploadedAt: number = DAY_0,

@@ -5,7 +5,6 @@ export const VIEWS = analyticsDatabase("conversation_export");
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Public fields that views hold as JSON text. */
 const JSON_TEXT: ReadonlySet<string> = new Set([
   "csat",
   "metavariables",
@@ -17,14 +16,13 @@ const JSON_TEXT: ReadonlySet<string> = new Set([
 
 const DATE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
-/** Numbers that are too large for ClickHouse are texts in a view. */
+/** Numbers too large for ClickHouse are texts in a view. */
 const LARGE = /^-?(?:\d{19,}(?:\.\d+)?(?:e[+-]?\d+)?|\d+(?:\.\d+)?e[+-]?\d{3,})$/i;
 const printed = (value: unknown): string =>
   JSON.stringify(value, (_, one: unknown) =>
     typeof one === "string" && LARGE.test(one) ? Number(one) : one,
   );
 
-/** Numbers in one form, and without a difference between an empty text and none. */
 const comparable = (row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => {
@@ -34,7 +32,6 @@ const comparable = (row: Row): Row =>
     }),
   );
 
-/** All rows of a view, as an analyst sees them. */
 export const readView = async (
   warehouse: Pick<Warehouse, "sql">,
   view: string,
@@ -58,7 +55,6 @@ type Typed = { readonly _type?: unknown } | null;
 const namesOf = (view: string): readonly string[] =>
   ANALYTICS_VIEWS.find(({ name }) => name === view)?.columns.map(({ name }) => name) ?? [];
 
-/** The row of a view for a public record; without the instant of upload. */
 export const expectedRow = (view: string, clientId: string, record: Public): Row => {
   const { profile, handoffs: _, ...fields } = record as Public & { readonly profile?: Public };
   const score = (record["csat"] as WithScore)?.score;

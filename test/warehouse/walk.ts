@@ -1,6 +1,5 @@
 import type { Page, PagePosition, PageQuery } from "@conversation-export/warehouse";
 
-/** The texts of the records of a page, cut where a comma stands between them. */
 export function splitRecords(page: string): string[] {
   const records: string[] = [];
   let depth = 0;
@@ -39,7 +38,6 @@ export type Walked = {
   readonly pages: { rows: number; next: PagePosition | null }[];
 };
 
-/** Reads all pages of a window; `between` is called after each. */
 export async function walk<Q extends PageQuery>(
   read: (query: Q) => Promise<Page>,
   query: Q,

@@ -24,14 +24,14 @@ export type Warehouse = {
   readonly reader: Reader;
   /** Closed when the warehouse stops. */
   session(user: ClickhouseUser): Session;
-  /** The answer of one statement; throws when ClickHouse refuses it. */
+  /** Throws when ClickHouse rejects the statement. */
   sql(statement: string, user?: ClickhouseUser): Promise<string>;
-  /** Inserts the records as one batch; all statements, or the first few. */
+  /** One batch; `statements`: only the first few inserts. */
   write(records: readonly ExportRecord[], uploadedAt?: number, statements?: number): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** Starts a ClickHouse with all tables, in which parts stay unmerged. */
+/** Parts stay unmerged. */
 export async function startWarehouse(options: Pick<StackOptions, "testRights"> = {}): Promise<Warehouse> {
   const stack = await startTestStack({ ...options, servers: ["clickhouse"], shards: SHARDS });
   const topology = topologyOf(stack);
