@@ -1,7 +1,4 @@
-/**
- * Loaded with `--import`: HTTP servers of the process wait for requests a third of the time that they are
- * told.
- */
+/** Loaded with `--import`: HTTP servers wait for requests a third of the set time. */
 import { Server } from "node:http";
 
 const timeouts = new WeakMap<Server, number>();

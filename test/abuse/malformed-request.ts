@@ -1,14 +1,11 @@
 import { createRandom, type Random } from "../sample/values/random.ts";
 
-/**
- * Bytes for a connection of their own, and the statuses that are a right answer; none means that closing is.
- */
+/** `statuses` are right answers; with none, closing is right. */
 export type MalformedRequest = {
   readonly kind: string;
-  /** Sent one after the other. */
   readonly parts: readonly (string | Buffer)[];
   readonly statuses: readonly number[];
-  /** The caller closes its side behind the last part. */
+  /** The caller closes its side after the last part. */
   readonly hangUp?: boolean;
 };
 
@@ -211,7 +208,7 @@ const CATEGORIES = (pick: Pick, auth: string): Record<string, () => Omit<Malform
   };
 };
 
-/** An endless, seeded row of requests, no kind of which is right; `auth` is the header line of a good key. */
+/** Endless and seeded; `auth` is the header line of a good key. */
 export const malformedRequests = function* (seed: string, auth: string): Generator<MalformedRequest> {
   const { pick } = createRandom(seed);
   const categories = Object.entries(CATEGORIES(pick, auth));
@@ -220,7 +217,6 @@ export const malformedRequests = function* (seed: string, auth: string): Generat
   }
 };
 
-/** A body that is sent without its length, and larger than allowed. */
 export const chunkedOverLimit = (auth: string): MalformedRequest => {
   const chunk = "x".repeat(65_536);
   return {

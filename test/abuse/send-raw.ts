@@ -1,12 +1,9 @@
 import { connect } from "node:net";
 
-/** What came back on a connection; `status` is null when it was closed without an answer. */
+/** `status` is null: closed without an answer. */
 export type RawAnswer = { readonly status: number | null; readonly text: string };
 
-/**
- * Sends bytes on a connection of their own and reads until it closes. With `hangUp` the caller closes its
- * side after the last part. Rejects when there is no end within `deadlineMs`.
- */
+/** Rejects after `deadlineMs`. */
 export const sendRaw = (
   port: number,
   parts: readonly (string | Buffer)[],
@@ -20,7 +17,7 @@ export const sendRaw = (
       reject(new Error(`no end within ${options.deadlineMs} ms`));
     }, options.deadlineMs);
     socket.on("data", (chunk: Buffer) => chunks.push(chunk));
-    // A refusal may reset the connection while parts are still on their way.
+    // A rejection may reset the connection while parts are still on their way.
     socket.on("error", () => {});
     socket.on("close", () => {
       clearTimeout(late);

@@ -19,7 +19,7 @@ type Reader = (env: Readonly<Record<string, string>>) => unknown;
 const text = readFileSync(join(ROOT, "deploy/compose.yaml"), "utf8");
 const servicesOf = (file: string) =>
   (parse(file, { merge: true }) as { services: Readonly<Record<string, Service>> }).services;
-// Unset variables of the file take the default after `:-`.
+// Unset variables take the default after `:-`.
 const services = servicesOf(text.replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1"));
 const serviceOf = (name: string): Service => {
   const service = services[name];

@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 
 const PAGE = new URL("../../docs/configuration.md", import.meta.url);
 
-/** The variables that docs/configuration.md lists for a service. */
 export const documentedVariables = (service: string): string[] => {
   const section = readFileSync(PAGE, "utf8")
     .split(/^## /m)

@@ -50,7 +50,6 @@ describe.skipIf(helm === null)("every example renders", () => {
         names.filter((name) => !known.includes(name)),
         container.workload,
       ).toEqual([]);
-      // Who runs a command is said when it is run.
       for (const reader of await readersOf(container))
         expect(
           () => reader({ OPERATOR: "jane", ...environmentOf(container) }),
@@ -172,7 +171,6 @@ describe.skipIf(helm === null)("every example renders", () => {
 
 type Reader = (env: Readonly<Record<string, string>>) => unknown;
 
-/** The reader of a container's configuration: that of the service or, in a Job, of the export-ops command. */
 const readersOf = async ({ service, args }: RenderedContainer): Promise<Reader[]> => {
   const module = (await import(
     pathToFileURL(join(ROOT, "services", service, "src/config.ts")).href
@@ -188,7 +186,6 @@ const readersOf = async ({ service, args }: RenderedContainer): Promise<Reader[]
   return Object.values(module).filter((one) => typeof one === "function");
 };
 
-/** The variables with a value for each Secret, and a file of certificates for each mounted one. */
 const environmentOf = ({ plain, secret }: RenderedContainer): Record<string, string> => {
   const folder = join(ROOT, ".local/chart-test");
   mkdirSync(folder, { recursive: true });

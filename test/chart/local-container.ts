@@ -7,21 +7,16 @@ import type { RenderedContainer } from "./rendered-env.ts";
 
 type Texts = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** What a cluster would provide to the containers, and the local folders to run them in. */
 export type Surroundings = {
   readonly manifests: readonly Manifest[];
-  /** Values of Secrets and ConfigMaps that the render only names, by name and key. */
+  /** Secrets and ConfigMaps that the render only names, by name and key. */
   readonly secrets: Texts;
   readonly configMaps: Texts;
-  /** Folder of the sources. */
   readonly workingFolder: string;
-  /** Folder for the files of volumes and the output. */
   readonly folder: string;
-  /** Variables that the image sets. */
   readonly imageEnv: Readonly<Record<string, string>>;
 };
 
-/** A rendered container, running as a local process. */
 export type LocalContainer = {
   readonly child: ChildProcess;
   readonly output: () => string;
@@ -29,11 +24,7 @@ export type LocalContainer = {
   readonly ended: Promise<number | null>;
 };
 
-/**
- * Starts the command of a container with its arguments, its variables and the files of its volumes.
- *
- * @param here variables that replace rendered ones: ports, of which each process here needs its own
- */
+/** Starts a rendered container as a local process. @param here replaces rendered variables, such as ports */
 export const startContainer = (
   container: RenderedContainer,
   around: Surroundings,

@@ -11,7 +11,6 @@ type Policy = { readonly ingress: readonly Rule[]; readonly egress: readonly Rul
 
 const nameOf = ({ metadata }: Manifest): string => metadata.name.replace("demo-conversation-export-", "");
 
-/** The network policies by component. */
 const policiesOf = (manifests: readonly Manifest[]): Record<string, Policy> =>
   Object.fromEntries(
     manifests

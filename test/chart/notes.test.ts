@@ -6,7 +6,6 @@ import { exampleFile, runProgram } from "./helm.ts";
 import { countAddresses } from "./page-address.ts";
 import { CHART } from "./values-table.ts";
 
-/** What `helm install` says of the minimal example with more values. */
 const notesWith = (set: Readonly<Record<string, unknown>> = {}): string => {
   const { stdout, stderr } = runProgram(helm ?? "", [
     "install",

@@ -1,4 +1,4 @@
-/** A window of conversations, as an address in a text gives it; milliseconds, NaN for a missing bound. */
+/** Milliseconds; NaN for a missing bound. */
 type Window = { readonly since: number; readonly to: number };
 
 const windowsIn = (text: string): Window[] =>
@@ -8,7 +8,6 @@ const windowsIn = (text: string): Window[] =>
     return { since: at("created_since"), to: at("created_to") };
   });
 
-/** How many addresses of pages a text gives, and of how many the window has begun and not ended yet. */
 export const countAddresses = (text: string): { readonly all: number; readonly current: number } => {
   const windows = windowsIn(text);
   const now = Date.now();

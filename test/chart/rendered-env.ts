@@ -3,17 +3,15 @@ import { type Container, type Manifest, type PodSpec, podOf } from "./helm.ts";
 type KeyRef = { readonly name: string; readonly key: string };
 type Probe = { readonly path: string; readonly port: number };
 
-/** The environment and files of a rendered container. */
 export type RenderedContainer = {
   readonly workload: string;
-  /** ingest, export-api, jobs, or ops for everything that runs export-ops. */
+  /** `ops` for everything that runs export-ops. */
   readonly service: string;
   readonly command: readonly string[];
   readonly args: readonly string[];
   readonly plain: Readonly<Record<string, string>>;
-  /** By variable: the Secret and key that it comes from. */
   readonly secret: Readonly<Record<string, KeyRef>>;
-  /** Files of volumes, by path in the container. */
+  /** By path in the container. */
   readonly files: Readonly<Record<string, KeyRef & { readonly kind: "Secret" | "ConfigMap" }>>;
   /** null: not a service. */
   readonly probes: {
@@ -25,7 +23,6 @@ export type RenderedContainer = {
   readonly graceSeconds: number;
 };
 
-/** The rendered containers of our programs, with their variables from ConfigMaps and Secrets. */
 export const renderedContainers = (manifests: readonly Manifest[]): RenderedContainer[] => {
   const configMaps = new Map(
     manifests

@@ -104,7 +104,7 @@ describe.skipIf(helm === null || kubeconform === null)("Kubernetes", () => {
   });
 });
 
-/** Secrets instead of those that other resources create, which helm lint cannot know. */
+/** Replaces Secrets that other resources create, which helm lint cannot know. */
 const withSecretsOf = (example: string): string[] => {
   const values = parse(readFileSync(exampleFile(example), "utf8")) as {
     externalSecret?: { data?: Record<string, unknown> };

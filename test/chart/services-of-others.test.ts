@@ -6,7 +6,6 @@ import { renderedContainers } from "./rendered-env.ts";
 const EVENTS = ["conversations", "messages", "end-users"];
 const DEAD_LETTERS = EVENTS.map((topic) => `${topic}.dead-letter`);
 
-/** `metadata` and `spec` of every object of a kind, by its name without the release. */
 const objectsOf = (example: string, kind: string): Record<string, Pick<Manifest, "metadata" | "spec">> =>
   Object.fromEntries(
     manifestsOf(example)
@@ -14,7 +13,6 @@ const objectsOf = (example: string, kind: string): Record<string, Pick<Manifest,
       .map((manifest) => [manifest.metadata.name.replace("demo-conversation-export-", ""), manifest]),
   );
 
-/** The credentials for Kafka and Redis of each container, by workload. */
 const loginsOf = (example: string) =>
   Object.fromEntries(
     renderedContainers(manifestsOf(example)).map(({ workload, plain, secret, files }) => {

@@ -12,5 +12,4 @@ const readCredentials = (): string[] => {
   ].sort();
 };
 
-/** The expected text of docs/chart-values.md. */
 export const renderValuesPage = (): string => renderValuesTable(readChartValues(), readCredentials());

@@ -5,12 +5,11 @@ import { type Document, isMap, isNode, isScalar, type Pair, parseDocument, type 
 
 export const CHART = fileURLToPath(new URL("../../deploy/charts/conversation-export/", import.meta.url));
 
-/** A value that may be set, as described in values.yaml. */
 export type ChartValue = { readonly path: string; readonly fallback: unknown; readonly meaning: string };
 
 const MEANING = /^ -- (.+)$/m;
 
-/** The text after `# --` before a key. The comment of a first key belongs to its map. */
+/** The text after `# --`; YAML gives the comment of a first key to its map. */
 const meaningOf = (pair: Pair, map: YAMLMap, isFirst: boolean): string | undefined => {
   const key = isScalar(pair.key) ? pair.key.commentBefore : undefined;
   const comment = key ?? (isFirst ? map.commentBefore : undefined) ?? "";
@@ -30,7 +29,7 @@ const valuesIn = (document: Document, map: YAMLMap, above: string): ChartValue[]
     throw new Error(`values.yaml: ${path} has no comment that begins with "# --"`);
   });
 
-/** Every value of values.yaml, in its order. @throws Error for one without a comment. */
+/** In the order of values.yaml. @throws Error for a value without a comment */
 export const readChartValues = (): ChartValue[] => {
   const document = parseDocument(readFileSync(join(CHART, "values.yaml"), "utf8"));
   if (!isMap(document.contents)) throw new Error("values.yaml is no map");
@@ -39,7 +38,6 @@ export const readChartValues = (): ChartValue[] => {
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 
-/** docs/chart-values.md: one table for each part of values.yaml. */
 export const renderValuesTable = (values: readonly ChartValue[], credentials: readonly string[]): string => {
   const groups = Map.groupBy(values, ({ path }) => (path.includes(".") ? (path.split(".")[0] ?? "") : ""));
   const tables = [...groups].map(([group, rows]) =>

@@ -21,7 +21,7 @@ const LOAD_MS = bySize(30_000, 300_000);
 const DEADLINE_MS = 60_000;
 const INGEST = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "300" };
 
-// Only a whole server replicates: the one that other tests take has no port for its parts.
+// Only a whole server replicates; the one of other tests has no port for parts.
 const isWhole = process.env["CLICKHOUSE_LIBRARY"]?.endsWith(".abi3.so") ?? false;
 if (!isWhole)
   console.warn("NOT TRIED: replication. Name the library of chdb 3.7, _chdb.abi3.so, in CLICKHOUSE_LIBRARY");
@@ -37,7 +37,6 @@ const server = (index: number): System["stack"]["clickhouse"] => {
   return found;
 };
 const sqlAt = (index: number, sql: string): Promise<string> => runSql(server(index).url("migrator"), sql);
-/** The id of a record in each table that holds it. */
 const ID_OF = {
   conversations: "conversation_id",
   conversation_updates: "conversation_id",
@@ -74,7 +73,6 @@ const headers = (): Readonly<Record<string, string>> => ({
   authorization: `Bearer ${key}`,
   "content-type": "application/json",
 });
-/** Waits until the first server has refused an INSERT, as the other one is away. */
 const untilRefused = async (): Promise<void> => {
   const refused = (): Promise<string> =>
     sqlAt(0, "SELECT sum(value) FROM system.errors WHERE name = 'TOO_FEW_LIVE_REPLICAS' FORMAT TSV");
@@ -194,7 +192,7 @@ describe.skipIf(!isWhole)("replicas of ClickHouse with Keeper", () => {
     ]);
     for (const apiUrl of apiUrls)
       await until("the record is readable", DEADLINE_MS, () => hasAt(apiUrl, "gone-conversation"));
-    // Mutations stand still with the merges, until that server starts anew.
+    // Mutations stop with the merges until that server restarts.
     await sqlAt(1, "SYSTEM STOP MERGES");
     const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
       method: "POST",

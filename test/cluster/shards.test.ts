@@ -30,7 +30,6 @@ const PATHS = [
   "v2/end-users/",
 ];
 
-/** The tables of records, with the columns that identify the record of a row. */
 const TABLES = [
   ["conversations", "conversation_id"],
   ["conversation_updates", "conversation_id"],
@@ -46,7 +45,6 @@ let delivery: Delivery;
 let seed: string;
 const keys = new Map<string, string>();
 
-/** Runs a statement on one server, unchanged. */
 const askServer = async (index: number, sql: string): Promise<string> => {
   const server = system.stack.clickhouseShards[index];
   if (server === undefined) throw new Error("there is no such shard");
@@ -102,7 +100,7 @@ describe("two shards", () => {
       const share = one.length / (one.length + other.length);
       expect(share, table).toBeGreaterThan(0.4);
       expect(share, table).toBeLessThan(0.6);
-      // All rows and events of a conversation lie on one shard, since they are merged and joined.
+      // A conversation's rows and events lie on one shard, since they are merged and joined.
       for (const [index, ids] of [one, other].entries()) {
         for (const name of ids) expect(shardOf.get(name) ?? index, `${table} ${name}`).toBe(index);
         for (const name of ids) shardOf.set(name, index);
@@ -127,7 +125,7 @@ describe("a shard that is away", () => {
       expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
     }
     await send("away", 200);
-    // Rows that the living shard took are written again with the rest.
+    // Rows that the live shard took are written again with the rest.
     const committed = async (): Promise<number> =>
       (await system.admin.fetchLag(GROUP, ["conversations"])).reduce((sum, { lag }) => sum + (lag ?? 0), 0);
     await until("ingest lags", 10_000, async () => (await committed()) > 0);
@@ -180,7 +178,6 @@ describe("jobs on two shards", () => {
     });
     const compacted = await run("compact", "--force");
     expect(compacted["supersededUpdates"]).toBeGreaterThan(0);
-    // Superseded rows are gone on both shards.
     for (const [index, rows] of (await rowsOf()).entries()) expect(rows).toBeLessThan(before[index] ?? 0);
     expect(await compareExports(system.apiUrl, expected, keys)).toEqual([]);
 
@@ -250,7 +247,7 @@ describe("migrations of two shards", () => {
     await second().kill();
     try {
       await expect(migrate(operator(0))).rejects.toThrow(address);
-      // Its note in the audit fails first when it belongs to that shard.
+      // If its audit entry belongs to that shard, it fails first.
       const refused = new RegExp(`${new URL(address).host}|Connection refused`);
       await expect(ops(environment, "migrate")).rejects.toThrow(refused);
     } finally {

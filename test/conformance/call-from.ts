@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import type { Answer } from "./call.ts";
 
-/** One request from this loopback address, which limits of addresses count by itself. */
+/** From a loopback address with rate limits of its own. */
 export const callFrom = (
   localAddress: string,
   url: string,

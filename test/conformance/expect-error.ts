@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { Answer, ErrorItem } from "./call.ts";
 
-/** Expects the body of section 7 with one error and no other member; gives the error. */
+/** Expects the body of section 7 with exactly one error, and returns it. */
 export const expectError = ({ body, headers }: Pick<Answer, "body" | "headers">, type: string): ErrorItem => {
   expect(headers.get("content-type")).toBe("application/json");
   const { errors } = body as { errors: [ErrorItem] };

@@ -1,17 +1,15 @@
-/** One way of calling an operation, right in everything but what a test changes. */
+/** Right in everything but what a test changes. */
 export type Operation = {
   readonly name: string;
   readonly method: "GET" | "POST";
-  /** From the host on. */
   readonly path: string;
   readonly scope: "export" | "end_users" | "compliance" | "campaigns";
   readonly body?: unknown;
 };
 
-/** A window that holds every record that a test makes. */
 export const WHOLE = { since: "1970-01-01T00:00:00Z", to: "2105-12-31T00:00:00Z" } as const;
 
-/** The campaign that has to be registered for `trigger`. */
+/** Must be registered for `trigger`. */
 export const CAMPAIGN = "spring";
 
 const LEGACY_VERSIONS = ["v1", "v1.1", "v1.2"];
@@ -57,7 +55,7 @@ export const ALL_LEGACY_OPERATIONS: readonly Operation[] = LEGACY_PATHS.map(lega
 
 const ERASURE = { type: "ERASURE", email: "noor@example.com" };
 
-/** Every operation of the export API, legacy ones in pairs, that answers 200 without any record being there. */
+/** Operations that answer 200 without any record; legacy ones as pairs. */
 export const OPERATIONS: readonly Operation[] = [
   ...EXPORT_OPERATIONS,
   get("end users", "/api/v2/end-users", "end_users"),

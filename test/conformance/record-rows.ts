@@ -1,19 +1,11 @@
-/**
- * The tables of the specification with a value for each row: the field, the value that is sent and leaves
- * unchanged, and what leaves when it is null or missing. undefined: the field is required.
- */
+/** A field, a value that passes unchanged, and what null or missing becomes; undefined: required. */
 export type FieldRow = readonly [name: string, value: unknown, empty: unknown];
 
-/** The one form in which dates leave. */
 export const DATE_FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00$/;
 
-/** When each made record was created, unless it says otherwise. */
 export const CREATED = "2026-10-05T12:00:00.123456+00:00";
 
-/**
- * Section 2.1; nested items have rows of their own in `ITEM_ROWS`, `record_last_updated` is set by the
- * service.
- */
+/** Section 2.1; `ITEM_ROWS` has nested items, the service sets `record_last_updated`. */
 export const CONVERSATION_ROWS: readonly FieldRow[] = [
   ["_id", "full", undefined],
   ["agent_id", ["agent-17", "agent-18"], []],
@@ -71,9 +63,7 @@ export const CONVERSATION_ROWS: readonly FieldRow[] = [
   ["variables", { order_number: "A-1", empty: null }, {}],
 ];
 
-/**
- * The nested items of section 2.1, list by list; the required ones of handoffs are the attempt and its date.
- */
+/** Nested items of section 2.1. */
 export const ITEM_ROWS: Readonly<Record<string, readonly FieldRow[]>> = {
   classifications: [
     ["topic_id", "t-refunds", null],
@@ -118,14 +108,12 @@ export const ITEM_ROWS: Readonly<Record<string, readonly FieldRow[]>> = {
   ],
 };
 
-/** The fields of an intent, one level further down. */
 export const INTENT_ROWS: readonly FieldRow[] = [
   ["intent_id", "i-1", null],
   ["intent_name", "Refund status", null],
   ["status", "active", null],
 ];
 
-/** The eight causes and the two values of the system. */
 export const REASON_CODES = [
   "tool_failed",
   "end_user_requested",
@@ -139,7 +127,7 @@ export const REASON_CODES = [
   "unclassified",
 ] as const;
 
-/** Section 2.2; `record_last_updated` is set by the service. */
+/** Section 2.2; the service sets `record_last_updated`. */
 export const MESSAGE_ROWS: readonly FieldRow[] = [
   ["_id", "full", undefined],
   ["answer_id", "664f1c3a9b1d8a0012a3b777", null],
@@ -157,7 +145,7 @@ export const MESSAGE_ROWS: readonly FieldRow[] = [
 
 const UUID = "0b8f5c6e-8f0e-4f57-9f1f-0b6c2f0f7a11";
 
-/** Section 2.3: what stands beside `_type`. */
+/** Section 2.3: fields beside `_type`. */
 export const MESSAGE_SHAPES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   greeting: { external_chat_id: UUID, reviewable_message: false },
   text: { body: "Hello 🙂", has_variables: true, reviewable_message: true, has_forced_quick_replies: false },
@@ -217,7 +205,7 @@ export const END_USER_ROWS: readonly FieldRow[] = [
   ["updated_at", "2026-10-06T22:41:07.330000+00:00", "2026-03-01T10:00:00.000000+00:00"],
 ];
 
-/** The profile of section 2.5. */
+/** Section 2.5. */
 export const PROFILE_ROWS: readonly FieldRow[] = [
   ["first_name", "Noor", null],
   ["last_name", "Haddad", null],
@@ -232,10 +220,8 @@ export const PROFILE_ROWS: readonly FieldRow[] = [
 export const valuesOf = (rows: readonly FieldRow[]): Record<string, unknown> =>
   Object.fromEntries(rows.map(([name, value]) => [name, value]));
 
-/** A record with null in every row that is not required. */
 export const nullsOf = (rows: readonly FieldRow[]): Record<string, unknown> =>
   Object.fromEntries(rows.map(([name, value, empty]) => [name, empty === undefined ? value : null]));
 
-/** A record with the required rows alone. */
 export const requiredOf = (rows: readonly FieldRow[]): Record<string, unknown> =>
   Object.fromEntries(rows.filter(([, , empty]) => empty === undefined).map(([name, value]) => [name, value]));

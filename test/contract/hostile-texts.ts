@@ -1,7 +1,7 @@
 import type { BusEvent } from "../sample/index.ts";
 import { handMade } from "../sample/hand-made.ts";
 
-/** Characters that programs take for the end of a line, of a text or of a file, and others that they choke on. */
+/** Characters that programs take for the end of a line, text or file, or choke on. */
 const CHARACTERS = [
   "\u2028",
   "\u2029",
@@ -29,7 +29,6 @@ const CHARACTERS = [
 ];
 const TEXTS = [...CHARACTERS, CHARACTERS.join("")].map((part) => `before${part}after${part}`);
 
-/** Events of one client whose texts and keys hold such characters, in the order of the lists. */
 export const hostileEvents = (client: string): BusEvent[] =>
   TEXTS.flatMap((text, index) => {
     const number = String(index).padStart(2, "0");
@@ -65,7 +64,7 @@ export const hostileEvents = (client: string): BusEvent[] =>
     ];
   });
 
-/** What readers find in each field, by id, in the order of the lists. */
+/** By field and id, in the order of the lists. */
 export const HOSTILE_TEXTS = Object.fromEntries(
   [
     ["inquiry_summary", "c"],

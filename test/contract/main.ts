@@ -12,25 +12,21 @@ import { createSample } from "../sample/index.ts";
 import { HOSTILE_TEXTS, hostileEvents } from "./hostile-texts.ts";
 import { prepareTools } from "./tools.ts";
 
-// Starts the whole system with a sample of data, tests the running interface against its own OpenAPI document
-// and reads it with clients of others.
+// Tests the running API against its OpenAPI document and reads it with other projects' clients.
 
 const here = import.meta.dirname;
 const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const PEER = "globex";
-/** Has texts that readers of lines stumble over. */
+/** Has texts that line readers stumble over. */
 const HOSTILE = "initech";
 const SCOPES = ["export", "end_users", "compliance", "campaigns"];
-/** The campaign of the example in the document. */
 const CAMPAIGN = "order-shipped";
 
-/** Scripts of `clients`, each with a library that readers use. */
 const CLIENTS = ["http-clients", "date-forms", "dlt-source", "generated-client", "singer-tap"];
-/** A script takes a few seconds; one that pages without end is stopped. */
+/** Stops a script that pages without end; others take seconds. */
 const CLIENT_DEADLINE_MS = 120_000;
 
-/** Runs a command with our output; resolves to false when it fails or takes too long. */
 const passes = async (
   command: string,
   args: readonly string[],
@@ -51,7 +47,6 @@ const passes = async (
 
 const headersFor = (key: string) => ({ authorization: `Bearer ${key}`, "content-type": "application/json" });
 
-/** Ids of stored conversations, as lines of a dictionary. */
 const conversationIds = async (apiUrl: string, key: string): Promise<string> => {
   const address = `${apiUrl}/v2/export/conversations?created_since=2026-10-04T00:00:00Z&page_size=100`;
   const response = await fetch(address, { headers: headersFor(key) });
@@ -60,7 +55,6 @@ const conversationIds = async (apiUrl: string, key: string): Promise<string> => 
   return data.map(({ _id }) => `${JSON.stringify(_id)}\n`).join("");
 };
 
-/** The id of a new erasure request, as a line of a dictionary. */
 const requestId = async (apiUrl: string, key: string): Promise<string> => {
   const response = await fetch(`${apiUrl}/v2/data-subject-request`, {
     method: "POST",
@@ -90,7 +84,7 @@ try {
   const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], nonstandardShare: 0 });
   await createDelivery(system).send([...sample, ...hostileEvents(HOSTILE)]);
   await system.caughtUp(GROUP, 120_000);
-  // Readers of changes are given what jobs declared stable.
+  // Readers of changes get what jobs declared stable.
   await system.service("jobs");
   await until("changes are stable", 60_000, async () => {
     const changes = await fetch(`${system.apiUrl}/v2/export/changes/conversations`, {
@@ -99,7 +93,6 @@ try {
     return changes.ok;
   });
 
-  // Existing ids for the tool to choose from.
   const dictionary = (name: string, lines: string): void =>
     writeFileSync(join(system.logFolder, name), lines);
   dictionary("conversations.dict", await conversationIds(system.apiUrl, key));
@@ -154,7 +147,7 @@ try {
   );
   console.log("\n== schemathesis ==");
   const config = join(here, "schemathesis.toml");
-  // From the file: given the URL of the document, the tool skips the operation that serves it.
+  // From the file: given the document's URL, the tool skips the operation that serves it.
   const kept = await passes(
     tools.schemathesis,
     [

@@ -12,9 +12,9 @@ import { startSystem, type System } from "../system/system.ts";
 const HASTY = fileURLToPath(new URL("../abuse/hasty-server.ts", import.meta.url));
 const REQUESTS = bySize(1_500, 10_000);
 const CONNECTIONS = 16;
-/** Longer than the time allowed for a request to arrive. */
+/** Longer than a request may take to arrive. */
 const SLOW_MS = 45_000;
-/** Garbage that a busy process may keep, in bytes. */
+/** Garbage that a busy process may keep. */
 const GROWTH_BYTES = 96 * 1024 * 1024;
 
 let system: System;
@@ -28,7 +28,7 @@ beforeAll(async () => {
   auth = `Authorization: Bearer ${key}\r\n`;
   api = await system.service("export-api", {
     AUTH_FAILURE_LIMITS: "20/1m",
-    // Only the full size waits for the whole half minute of a request.
+    // Only the full size waits the whole half minute for a request.
     ...(!isFullSize && { NODE_OPTIONS: `--import=${HASTY}` }),
   });
   port = Number(new URL(system.apiUrl).port);
@@ -44,13 +44,8 @@ const goodRequest = async (): Promise<number> => {
   return (await fetch(url, { headers })).status;
 };
 
-/**
- * Sends so many of them over a few connections at a time; the statuses of each kind, and answers that are
- * wrong.
- */
 const sendMany = async (requests: Iterator<MalformedRequest>, count: number) => {
   const statuses = new Map<string, Map<number | null, number>>();
-  /** One example of each kind of wrong answer. */
   const wrong = new Map<string, string>();
   let left = count;
   const work = async (): Promise<void> => {
@@ -87,7 +82,7 @@ it("answers thousands of malformed requests in the documented form, and stays as
   const slowHeaders = sendRaw(port, ["GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "], { deadlineMs: SLOW_MS });
 
   const first = await sendMany(requests, REQUESTS);
-  // The process has the memory for this load by now: the same load again must not need more.
+  // The process has the memory for this load now: the same load must not need more.
   const before = await memory();
   const second = await sendMany(requests, REQUESTS);
   const after = await memory();
@@ -100,7 +95,7 @@ it("answers thousands of malformed requests in the documented form, and stays as
     Array.from({ length: 8 }, () => sendRaw(port, chunkedOverLimit(auth).parts, { deadlineMs: SLOW_MS })),
   );
   for (const { status, text } of chunked) {
-    // Unread bytes of the request reset the connection, which may lose the answer.
+    // Unread bytes reset the connection, which may lose the answer.
     expect([413, null]).toContain(status);
     if (status === 413)
       expect(text).toMatch(

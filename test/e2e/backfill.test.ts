@@ -33,7 +33,7 @@ const keys = new Map<string, string>();
 
 const sql = (statement: string): Promise<string> =>
   runSql(system.stack.clickhouse.url("migrator"), statement);
-/** Ends the half minute that readers wait for the batch of a process that was killed; nothing depends on it. */
+/** Ends the half minute that readers wait for a killed process's batch; nothing depends on it. */
 const forgetBatchesInFlight = (): Promise<string> =>
   sql(`INSERT INTO coordination SELECT name, toUnixTimestamp64Micro(now64(6)), 0 FROM coordination
     WHERE startsWith(name, 'stamp of ') GROUP BY name`);
@@ -52,7 +52,7 @@ beforeAll(async () => {
   });
   await client.start();
   for (const one of CLIENTS) keys.set(one, await system.key(one));
-  // Makes the landing table reach back to before the sample.
+  // Extends landing back to before the sample.
   await sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
     SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
   const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
@@ -68,7 +68,7 @@ beforeAll(async () => {
       endUsers: bySize(30, 500),
       nonstandardShare: 0.15,
       lateShare: 0.1,
-      // A record that only a bug accepts may be dated before the landing table begins: it would stay.
+      // A record that only a bug accepts may be dated before landing begins: it would stay.
       poisonShare: 0,
     }),
   );

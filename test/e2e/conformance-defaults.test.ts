@@ -10,7 +10,7 @@ import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
-/** An empty variable counts as absent: what holds for who sets no limit. */
+/** An empty variable counts as absent. */
 const DEFAULTS = {
   RATE_LIMITS: "",
   RATE_LIMITS_DATA_SUBJECT_REQUEST: "",
@@ -47,7 +47,6 @@ let system: System;
 let host = "";
 let document: Document;
 
-/** A key of a client that nobody else uses, which may trigger the campaign. */
 const keyOf = async (client: string, operation?: Operation): Promise<string> => {
   const key = await system.key(client, SCOPES);
   if (operation === undefined || operation.scope === "campaigns") {
@@ -115,7 +114,6 @@ describe("8. Limits, at the default settings", () => {
     const answers = await Promise.all(Array.from({ length: 60 }, () => ask(operation, key)));
     const refused = answers.filter(({ status }) => status === 429);
     expect(refused.length).toBeGreaterThan(0);
-    /** What was left behind each request, by window. */
     const windows = new Map<string, number[]>();
     for (const { status, headers } of answers.filter((answer) => answer.status !== 429)) {
       expect(status).toBe(200);

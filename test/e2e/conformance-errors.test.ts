@@ -108,14 +108,14 @@ describe("5. Authentication", () => {
     expect([await statusFor(first), await statusFor(second)]).toEqual([200, 200]);
 
     const redis = { REDIS_URL: system.stack.redis.urlOf("ops") };
-    // Once more when Redis was too slow for the note, which nobody waits for.
+    // Repeats when Redis was too slow to store the use, which nobody waits for.
     await until("the use of the key is listed", 20_000, async () => {
       const other = await system.anotherApi({});
       const usedFrom = Date.now();
       expect((await ask(CONVERSATIONS, { key: second.key, base: new URL(other.apiUrl).origin })).status).toBe(
         200,
       );
-      // What it would store within a minute is stored when it stops.
+      // Stopping stores at once what it would store within a minute.
       await other.process.kill("SIGTERM");
       const listed = await ops({ ...operator, ...redis }, "keys", "list", "--client", "brief", "--json");
       const used = (JSON.parse(listed) as { key_id: string; last_used_at: string }[]).find(

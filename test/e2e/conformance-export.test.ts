@@ -14,7 +14,7 @@ const HOUR = 3_600_000;
 const RECORDS = 340;
 const WEEK = 168;
 const START = Date.UTC(2026, 9, 1);
-/** Updates have instants and an order of their own. */
+/** Updates have their own instants and order. */
 const UPDATES = Date.UTC(2026, 10, 1);
 /** Coprime with RECORDS. */
 const STEP = 7;
@@ -28,10 +28,7 @@ const created = (index: number): string => at(START, index);
 const updated = (hour: number): string => at(UPDATES, hour);
 const idOf = (index: number): string => `r-${String(index).padStart(5, "0")}`;
 const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, n) => from + n);
-/**
- * The records of an updated window, in its order: the one updated in hour h is number h / STEP modulo
- * RECORDS.
- */
+/** The record updated in hour h is number h / STEP modulo RECORDS. */
 const updatedIn = (from: number, to: number): string[] => {
   const byHour = new Map(range(0, RECORDS).map((index) => [(index * STEP) % RECORDS, idOf(index)]));
   return range(from, to).map((hour) => byHour.get(hour) ?? "");
@@ -99,7 +96,6 @@ const expectBadRequest = async (url: string, ...details: string[]): Promise<void
   for (const detail of details) expect(error?.details).toContain(detail);
 };
 
-/** Follows the links to the end; the ids of each page. */
 const pagesOf = async (url: string, client = "acme", id = "_id"): Promise<unknown[][]> => {
   const pages: unknown[][] = [];
   for (let next: string | null | undefined = url; typeof next === "string"; ) {
@@ -111,7 +107,6 @@ const pagesOf = async (url: string, client = "acme", id = "_id"): Promise<unknow
   return pages;
 };
 
-/** Values that are not ISO 8601 with Z or an offset, or no dates. */
 const WRONG_TIMES = [
   "2026-10-05T00:00:00",
   "2026-10-05T00:00:00 00:00",
@@ -142,7 +137,6 @@ const TIME_PARAMETERS = [
   ["messages", "created_to"],
 ] as const;
 
-/** A valid query, but for the value of this parameter. */
 const withTime = (parameter: string, value: string): Query => {
   const [family = ""] = parameter.split("_");
   return { [`${family}_since`]: "2026-10-01T00:00:00Z", [parameter]: value };

@@ -17,10 +17,9 @@ import { until } from "../system/until.ts";
 import type { BusEvent } from "../sample/index.ts";
 
 const SCOPES = ["export", "end_users", "compliance", "campaigns"];
-/** Two clients whose records have equal ids and dates; one field of each record names its client. */
+/** Their records have equal ids and dates; one field of each names its client. */
 const CLIENTS = ["alpha", "beta"] as const;
 type Client = (typeof CLIENTS)[number];
-/** More than one of the smallest pages. */
 const RECORDS = 120;
 const PAGE = 100;
 const START = Date.UTC(2026, 9, 1);
@@ -58,7 +57,6 @@ const ofConversation: Operation = {
   path: `${EXPORT_OPERATIONS.find(({ name }) => name === "messages")?.path ?? ""}&conversation_id=same`,
   scope: "export",
 };
-/** The operations whose links carry a signed cursor. */
 const SIGNED: readonly Operation[] = [...EXPORT_OPERATIONS, ofConversation, ...LEGACY_OPERATIONS];
 const ALL_SIGNED: readonly Operation[] = [...EXPORT_OPERATIONS, ofConversation, ...ALL_LEGACY_OPERATIONS];
 const signed = SIGNED.map((operation) => [operation.name, operation] as const);
@@ -100,7 +98,6 @@ afterAll(() => system?.stop());
 
 const firstUrl = ({ path }: Operation, base = host): string => `${base}${path}&page_size=${PAGE}`;
 
-/** The client that a record names, read from whichever field names it. */
 const ownersOf = (record: Record<string, unknown>): unknown[] => {
   const handoffs = (record["handoffs"] ?? []) as { reasoning: string }[];
   const profile = record["profile"] as { first_name: string } | undefined;
@@ -228,7 +225,6 @@ describe("cursors", () => {
     expectForeign(await call(link.href, { key: keyOf("beta") }));
     const head = await call(link.href, { key: keyOf("beta"), method: "HEAD" });
     expect(head).toMatchObject({ status: 400, text: "" });
-    // The other client gets a different link for the same place.
     const own = await linkOf(operation, "beta");
     expect(own.searchParams.get("cursor")).not.toBe(link.searchParams.get("cursor"));
     expectForeign(await call(own.href, { key: keyOf("alpha") }));

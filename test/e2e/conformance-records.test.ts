@@ -26,7 +26,6 @@ import type { BusEvent, RecordKind } from "../sample/index.ts";
 type Item = Record<string, unknown>;
 
 const CLIENT = "fields";
-/** Instants of the first and second export. */
 const INSTANT = "2026-10-07T00:00:00Z";
 const LATER = "2026-10-07T01:00:00Z";
 const LAST = "2026-10-07T02:00:00Z";
@@ -39,10 +38,10 @@ const event = (kind: RecordKind, data: Item, time = INSTANT): BusEvent => {
 const attempt = (fields: Item): Item => ({ id: "attempt", date_created: CREATED, ...fields });
 const minute = (number: number): string => `2026-10-05T12:0${number}:00.000000+00:00`;
 
-/** Three items: with every value, with nulls, with required fields only; all with an unknown field. */
+/** With every value, with nulls, and with required fields only; all with an unknown field. */
 const itemsOf = (list: string): Item[] => {
   const rows = ITEM_ROWS[list] ?? [];
-  // Handoffs are merged by target and ordered by time, so that each has its own.
+  // Handoffs are merged by target and ordered by time, so each has its own.
   const own = (number: number): Item =>
     list === "handoffs" ? { id: `attempt-${number}`, date_created: minute(number) } : {};
   return [
@@ -52,7 +51,6 @@ const itemsOf = (list: string): Item[] => {
   ];
 };
 
-/** Forms in which an instant may arrive. */
 const INSTANTS = {
   "2026-10-05T12:00:00.123456+00:00": CREATED,
   "2026-10-05T12:00:00.123456": CREATED,
@@ -63,7 +61,6 @@ const INSTANTS = {
 
 const CLASSIFICATIONS = ["Resolved", "Not Resolved"];
 
-/** Values outside the sets and ranges of the specification. */
 const OUTSIDE = {
   conversation: {
     automated_resolution_classification: "Partly",
@@ -217,7 +214,6 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-/** Checks one row of the table in the full record, in the one with nulls, and in the minimal one. */
 const expectRow = ([name, value, empty]: FieldRow, [full, nulls, bare]: readonly Item[]): void => {
   expect(full).toHaveProperty([name], value);
   if (empty === undefined) return;
@@ -378,7 +374,6 @@ describe("2. Dates", () => {
 });
 
 describe("2. Identifiers", () => {
-  /** Values of all fields whose name ends in `id`, at any depth of the documented fields. */
   const identifiersOf = (value: unknown): unknown[] => {
     if (Array.isArray(value)) return value.flatMap(identifiersOf);
     if (typeof value !== "object" || value === null) return [];

@@ -22,7 +22,7 @@ const GROUP = "conversation-export-ingest";
 const INGEST_ENV = {
   BATCH_MAX_RECORDS: "1000",
   BATCH_MAX_AGE_MS: "100",
-  // The partitions of a killed process wait for this long.
+  // A killed process's partitions wait this long.
   KAFKA_SESSION_TIMEOUT_MS: "3000",
 };
 
@@ -84,7 +84,7 @@ describe("ingest that is killed and replayed", () => {
     await stopProcess(pidOf(system.stack.clickhouse));
     await delivery.send(createSample({ seed: `${seed}-tail`, conversations: 300, clients: CLIENTS }));
     const sent = delivery.delivered.length;
-    // Of as many, some are no dead letters.
+    // Some of that many are no dead letters.
     await until("ingest holds conversations", 60_000, async () => ((await taken()) ?? 0) > takenBefore + 50);
     await stopProcess(pidOf(system.stack.kafka));
     const written = () =>
@@ -109,7 +109,6 @@ describe("ingest that is killed and replayed", () => {
     const dead = deadLetters.reduce((sum, { start, end }) => sum + end - start, 0);
     expect(dead, "every rejected record waits in the dead letters").toBeGreaterThanOrEqual(rejected);
 
-    // A full replay by a new group.
     await ingest.kill("SIGTERM");
     expect(await ingest.exited).toEqual({ code: 0, signal: null });
     ingest = await system.service("ingest", { ...INGEST_ENV, KAFKA_GROUP_ID: "replay" });

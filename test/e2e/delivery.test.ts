@@ -17,12 +17,11 @@ import { type BusEvent, createSample } from "../sample/index.ts";
 
 const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(500, 20_000);
-/** Too large for all buffers between ClickHouse and a reader who does not read. */
+/** Too large for all buffers between ClickHouse and a reader that pauses. */
 const BULKY = 10_200;
 const WINDOW = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
 const BULK_WINDOW = "created_since=2026-10-01T00:00:00Z&created_to=2026-10-02T00:00:00Z";
 
-/** Text that compresses to about a quarter. */
 const noise = (index: number): string =>
   Array.from({ length: 300 }, (_, n) => `word-${((index * 300 + n) * 2_654_435_761) % 99_991}`).join(" ");
 
@@ -73,7 +72,6 @@ const ask = async (
   return { status: response.status, headers: response.headers, text: await response.text() };
 };
 
-/** A raw response with an unread body. */
 const open = async (
   path: string,
   client: string,
@@ -96,7 +94,6 @@ const bytesOf = async (response: IncomingMessage): Promise<Buffer> => {
 
 type Received = { readonly bytes: Buffer; readonly clean: boolean };
 
-/** Reads responses while ClickHouse is killed: their bytes, and whether they ended cleanly. */
 const readThroughKill = async (responses: readonly IncomingMessage[]): Promise<Received[]> => {
   const read = async (response: IncomingMessage): Promise<Received> => {
     const chunks: Buffer[] = [];
@@ -157,7 +154,7 @@ describe("a window as lines", () => {
   it("that breaks has no trailer, and goes on at the date of its last whole line; nor has a page or gzip an end", async () => {
     const path = `/v2/export/conversations?${BULK_WINDOW}`;
     const [lines, page, coded] = await Promise.all([
-      // The size of a page has no meaning for lines.
+      // Lines ignore the page size.
       open(`${path}&page_size=100`, "bulk", LINES),
       open(path, "bulk"),
       open(path, "bulk", { ...LINES, "accept-encoding": "gzip" }),
@@ -217,7 +214,7 @@ describe("a window as lines", () => {
 });
 
 describe("a reader who pauses", () => {
-  // ClickHouse gives up after 30 seconds by itself: its users are set up to wait longer.
+  // ClickHouse itself gives up after 30 seconds; its users are set to wait longer.
   it.runIf(isFullSize).each(["application/json", "application/x-ndjson"])(
     "for 40 seconds gets all of it as %s",
     async (accept) => {
@@ -243,10 +240,9 @@ describe("compression", () => {
     expect(coded.headers["content-encoding"]).toBe(coding);
     expect(coded.headers["vary"]).toBe("accept, accept-encoding");
     const [expected, body] = await Promise.all([bytesOf(plain), bytesOf(coded)]);
-    // More than a page holds.
     if (accept === LINES.accept) expect(splitLines(expected.toString()).records).toHaveLength(BULKY);
     expect(body.length).toBeLessThan(expected.length / 2);
-    // The position in a link is signed anew, but with the same secret.
+    // The link's position is signed anew with the same secret.
     expect(decode(body).equals(expected)).toBe(true);
   });
 });
@@ -261,7 +257,7 @@ describe("limits", () => {
   });
 
   it("are exact for fifty requests at once to two processes", async () => {
-    // Connections, keys and the Redis script are ready before the count starts.
+    // Connections, keys and the Redis script are ready before counting starts.
     for (const { apiUrl } of apis) expect((await ask(path, "other", {}, apiUrl)).status).toBe(200);
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, n) => ask(path, "acme", {}, apis[n % 2]?.apiUrl)),
@@ -310,7 +306,6 @@ describe("limits", () => {
   });
 
   it("are kept by each process alone while Redis is away, and the pages go on", async () => {
-    // In Redis the limit of this client is used up.
     const [first] = apis as [Api];
     const alone = async (): Promise<number> =>
       (await readMetric(first.process.metricsUrl, "conversation_export_api_rate_limit_unshared_total")) ?? 0;

@@ -34,7 +34,6 @@ afterAll(async () => {
   await trial?.system.stop();
 });
 
-/** Runs a job to its end. */
 const work = async <Data, Result>(type: JobType<Data, Result>, data: Data): Promise<Result> => {
   const { id } = await client.add(type, data);
   for await (const view of client.follow(type.name, id)) {
@@ -57,7 +56,7 @@ it("hides a person from every list before the rows are gone, and publishes the d
   };
   await until("readers of changes hold the records", 30_000, async () => (await heldOfPerson()) === 4);
 
-  // No row is deleted until merges go on.
+  // No row is deleted until merges resume.
   await trial.sql("SYSTEM STOP MERGES");
   let address: string;
   try {
@@ -110,7 +109,7 @@ it("lets no trace come back with a replay of everything and with late events", a
   expect(await trial.readAll()).toBe(kept);
   const texts = ["gone-user", "gone-chatter", "gone@example.com", "gone asked", "gone again", "kept-chatter"];
   const { found } = await findInActiveParts(trial.system.stack.clickhouse.url("migrator"), texts);
-  // Deletions stay in the changes for a month.
+  // Deletions stay in `changes` for a month.
   expect(Object.keys(found).toSorted()).toEqual(["gone-user", "kept-chatter"]);
 
   const later = new Date(Date.now() + 1_000).toISOString();

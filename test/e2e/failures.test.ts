@@ -22,7 +22,7 @@ const CLIENTS = ["acme", "globex"];
 const GROUP = "conversation-export-ingest";
 const SESSION_MS = bySize(4_000, 6_000);
 const BUFFER_BYTES = bySize(1_400_000, 2_000_000);
-/** Upper bound for one message of the sample with its rows; the budget is checked before each message. */
+/** Upper bound of a sample message with its rows; the budget is checked before each message. */
 const ONE_MESSAGE = 100_000;
 const INGEST_ENV = {
   BATCH_MAX_RECORDS: "500",
@@ -42,7 +42,7 @@ describe("a system in trouble", () => {
   let ingest: ServiceProcess;
   let name = "";
   const keys = new Map<string, string>();
-  /** Accepted by ingest, refused by the warehouse: no part of what is exported. */
+  /** Accepted by ingest, rejected by ClickHouse: not exported. */
   const refused = new Set<Delivered>();
 
   beforeAll(async () => {
@@ -56,7 +56,6 @@ describe("a system in trouble", () => {
       compression: "gzip",
     });
     await packing.start();
-    // Messages above the size limit are sent compressed.
     const producer: Producer = {
       ...system.producer,
       send: (topic, messages) =>
@@ -370,7 +369,7 @@ describe("a system in trouble", () => {
     await system.caughtUp(GROUP, 60_000);
     const former = await system.admin.fetchTopicId(topic);
     await stopProcess(ingest.pid);
-    // A fetch that the broker still holds would fail with the topic; it holds one for 250 ms.
+    // A held fetch would fail with the topic; the broker holds one for 250 ms.
     await sleep(750);
     await system.admin.deleteTopics([topic]);
     await until("the topic is created anew", 30_000, async () => {

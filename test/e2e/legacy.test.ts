@@ -33,7 +33,6 @@ type Version = keyof (typeof LEGACY_FIELDS)[List];
 const VERSIONS = ["v1", "v1.1", "v1.2"] as const satisfies readonly Version[];
 const LISTS = ["conversations", "messages"] as const satisfies readonly List[];
 
-/** Records of one instant, for both lists. */
 const tiedEvents = function* (client: string): Generator<BusEvent> {
   for (let index = 0; index < TIED; index += 1) {
     const id = `tied-${String((index * 7919) % TIED).padStart(5, "0")}`;
@@ -45,10 +44,7 @@ const tiedEvents = function* (client: string): Generator<BusEvent> {
   }
 };
 
-/**
- * Texts that must leave as they came: numbers, escapes, names like those of fields, an integer-like key
- * first.
- */
+/** Texts that must leave unchanged: numbers, escapes, names like those of fields, an integer-like key first. */
 const ODD = {
   id: "odd",
   data:
@@ -57,9 +53,6 @@ const ODD = {
     '"variables":{"10":1E5,"2":-0,"is_escalated":[{"variables":{}}]},"metavariables":{"date_created":"]"}}',
 };
 
-/**
- * The address of the next request, as clients derive it from the link; their base ends with /api or not.
- */
 const followers = {
   "follows the link": (first: string, link: string): string => new URL(link, first).toString(),
   "prefixes its host to the link": (first: string, link: string): string => new URL(first).origin + link,
@@ -89,7 +82,6 @@ describe("the legacy versions over real servers", () => {
     const seed = seedOfRun("legacy");
     system = await joinSystem();
     const operator = { CLICKHOUSE_URL: system.clickhouseUrl("migrator") };
-    // The service is set to the other style.
     const [api] = await Promise.all([
       system.anotherApi({
         LINK_BOUNDS: "advancing",
@@ -155,7 +147,6 @@ describe("the legacy versions over real servers", () => {
     return { records, next: rest.next_page_uri, headers };
   };
 
-  /** Reads everything from `first` as a client would and compares it with the expected records. */
   const expectWalk = async (options: {
     readonly records: readonly ExpectedRecord[];
     readonly fields: readonly string[];

@@ -20,7 +20,7 @@ const TRIGGER = "/campaigns/sms/trigger";
 const V1 = "/v1/data-subject-request";
 const V2 = "/v2/data-subject-request";
 const LIMIT = 4_000_000;
-/** Part of every address and number in this file, so that logs can be searched for it. */
+/** Part of every address and number here, so that logs can be searched. */
 const EMAIL_PART = "noor-of-posts";
 const NUMBER_PART = "5550199";
 
@@ -31,7 +31,6 @@ const log = createLogger({ service: "test", level: "error" });
 describe("requests that write", () => {
   let system: System;
   let api: ServiceProcess;
-  /** One more export-api, until a test kills it. */
   let other: Awaited<ReturnType<System["anotherApi"]>>;
   let queue: JobClient;
   let jobs: RequestStore;

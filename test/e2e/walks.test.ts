@@ -9,16 +9,14 @@ import { runSql } from "../system/warehouse-sql.ts";
 import type { BusEvent } from "../sample/index.ts";
 
 const GROUP = "conversation-export-ingest";
-/** More than the largest page, all within one millisecond, so that ten at least share each microsecond. */
+/** More than the largest page within one millisecond: at least ten share each microsecond. */
 const RECORDS = bySize(10_500, 20_500);
 const SAME_MICROSECOND = 300;
 const TIED_MICROSECOND = 40;
 const MILLISECOND = "2026-10-01T12:00:00.123";
 const SINCE = "2026-10-01T12:00:00.122Z";
 const TO = "2026-10-01T12:00:00.125Z";
-/**
- * Pages of a hundred need as many requests: at reduced size they walk the beginning, with the largest tie.
- */
+/** At reduced size, pages of a hundred walk only the beginning, with the largest tie. */
 const END_OF_SMALL_PAGES = bySize("2026-10-01T12:00:00.123120Z", TO);
 
 const microsecondOf = (index: number): number =>
@@ -44,7 +42,6 @@ const events = function* (): Generator<BusEvent> {
   }
 };
 
-/** The ids of a window in the expected order. */
 const expectedIds = (date: (index: number) => string, to: string): string[] =>
   Array.from({ length: RECORDS }, (_, index) => ({ id: idOf(index), date: date(index) }))
     .filter((record) => record.date < to)
@@ -57,7 +54,6 @@ type Body = {
   meta?: { next_page_uri: string | null };
 };
 
-/** The address of the next request, as three kinds of client derive it from a link. */
 const CLIENTS = {
   "follows the link": (first: string, link: string): string => new URL(link, first).href,
   "prefixes its host to the link": (first: string, link: string): string =>
@@ -85,7 +81,7 @@ const LISTS = {
   "legacy messages": { path: "/data_api/v1.2/messages", filter: "created", date: dateOf },
 } as const;
 
-/** Every list in every size and from every client; pages of a hundred, which ties exceed, in both styles of links. */
+/** Every list, size and client; pages of a hundred, which ties exceed, in both styles. */
 const CASES = [
   ["v2 conversations by creation", 100, "follows the link"],
   ["v2 conversations by creation", 100, "takes the lower bound alone"],
@@ -110,7 +106,6 @@ const CASES = [
   ["legacy messages", 10_000, "prefixes its host to the link"],
 ] as const;
 
-/** Reads from `first` to the end; the ids of each page, and the links between them. */
 const walk = async (
   first: string,
   key: string,

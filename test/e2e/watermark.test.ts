@@ -19,7 +19,7 @@ const GROUP = "conversation-export-ingest";
 const INGEST_ENV = {
   WATERMARK_INTERVAL_MS: "200",
   BATCH_MAX_AGE_MS: "50",
-  // The partitions of a killed process wait for this long.
+  // A killed process's partitions wait this long.
   KAFKA_SESSION_TIMEOUT_MS: "3000",
 };
 const LISTS = {
@@ -59,10 +59,6 @@ describe("the watermark", () => {
       async () => (await watermark(kind)) > instant,
     );
 
-  /**
-   * Sends events to all partitions. Resolves with their ids and the first instant that lies behind all of
-   * them.
-   */
   const send = async (kind: Kind, count: number): Promise<{ ids: string[]; sentBy: number }> => {
     const events = Array.from({ length: count }, () => {
       const id = `${kind}-${(sent += 1)}`;

@@ -6,15 +6,14 @@ import { proxyApi } from "./local-port.ts";
 import type { Pod, Release } from "./release.ts";
 import { ROOT } from "./settings.ts";
 
-/** As a ServiceMonitor of the chart has it by default. */
+/** The default of the chart's ServiceMonitor. */
 export const INTERVAL_SECONDS = 15;
 const LOOK_MS = 3_000;
-/** So many looks in a row may fail: the servers are busy. */
 const FAILED_LOOKS = 10;
 const METRICS_PORT = 9090;
 const RULES = join(ROOT, "deploy/charts/conversation-export/files/alerts/*.yaml");
 
-/** From when to when an alert fired, in ms since the epoch; null: it still does. */
+/** ms since the epoch; null: it still fires. */
 export type Firing = {
   readonly alert: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -22,14 +21,13 @@ export type Firing = {
   readonly to: number | null;
 };
 
-/** Prometheus with the rules of the chart, which sees the pods of a release. */
 export type AlertWatch = {
-  /** Everything that has fired so far, each the last time. @throws the error that ended the watch */
+  /** Each alert's last firing. @throws the error that ended the watch */
   firings(): readonly Firing[];
   stop(): Promise<void>;
 };
 
-/** Through the API of Kubernetes, since this machine may have no way to the addresses of pods. */
+/** Through the Kubernetes API, since this machine may not reach pods. */
 const targetOf = ({ metadata }: Pod, namespace: string, address: string): ScrapeTarget => ({
   job: `conversation-export-${metadata.labels["app.kubernetes.io/component"] ?? ""}`,
   address,
@@ -38,7 +36,6 @@ const targetOf = ({ metadata }: Pod, namespace: string, address: string): Scrape
   pod: metadata.name,
 });
 
-/** Keeps in `seen`, by labels, since when alerts fire and until when they did. */
 export const noteFirings = (seen: Map<string, Firing>, alerts: readonly Alert[], now: number): void => {
   const firing = new Map(
     alerts.filter(({ state }) => state === "firing").map(({ labels }) => [JSON.stringify(labels), labels]),
@@ -50,10 +47,9 @@ export const noteFirings = (seen: Map<string, Firing>, alerts: readonly Alert[],
   for (const [key, one] of seen) if (one.to === null && !firing.has(key)) seen.set(key, { ...one, to: now });
 };
 
-/** The programs that watch. */
 export type Watchers = {
   readonly prometheus: string;
-  /** Without it nobody sees Jobs. */
+  /** Without it Jobs are not watched. */
   readonly stateMetrics: string | undefined;
 };
 
@@ -82,7 +78,6 @@ export const watchAlerts = async (release: Release, programs: Watchers): Promise
   );
   let isStopped = false;
   let failure: Error | null = null;
-  /** By the labels of the alert. */
   const seen = new Map<string, Firing>();
 
   const look = async (): Promise<void> => {

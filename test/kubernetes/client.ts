@@ -3,20 +3,18 @@ import { until } from "../system/until.ts";
 import { programPath, startProgramPod } from "./program-pod.ts";
 
 const NAME = "client";
-/** Where the client listens, for tries of what network policies let through. */
+/** For trying what network policies let through. */
 export const CLIENT_PORT = 9999;
 
-/** What a client in the cluster saw. */
 export type Seen = {
-  /** Answers by status; 429 and 503 only with `Retry-After`. */
+  /** 429 and 503 only with `Retry-After`. */
   readonly statuses: Readonly<Record<string, number>>;
-  /** Connections that were refused, cut or silent, and streams without their trailer. */
+  /** Rejected, cut or silent connections, and streams without their trailer. */
   readonly broken: number;
-  /** Answers that a client cannot work with: another status, or no `Retry-After`. */
+  /** Other statuses, or no `Retry-After`. */
   readonly wrong: number;
-  /** The largest age of the watermark, in ms; null: none was known. */
+  /** Largest age of the watermark, ms; null: none known. */
   readonly oldest: number | null;
-  /** What was said of broken and wrong answers. */
   readonly said: readonly string[];
 };
 
@@ -30,15 +28,12 @@ type Line = {
 };
 
 export type Client = {
-  /** What it saw since an instant (ms since the epoch), up to now. */
   since(from: number): Promise<Seen>;
-  /** Ends its pod. */
   stop(): Promise<void>;
 };
 
 const NOTHING: Line = { at: 0, statuses: {}, broken: 0, wrong: 0, age: null, said: [] };
 
-/** What changed between the last line before `from` and the end. */
 export const seenIn = (lines: readonly Line[], from: number): Seen => {
   const before = lines.findLast(({ at }) => at <= from) ?? NOTHING;
   const during = lines.filter(({ at }) => at > from);
@@ -60,7 +55,7 @@ export const seenIn = (lines: readonly Line[], from: number): Seen => {
 const parseLines = (log: string): Line[] =>
   log.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line) as Line] : []));
 
-/** Starts a client that asks `api` (with its /api prefix) for pages and lines until it is stopped. */
+/** `api` with its /api prefix. */
 export const startClient = async (
   cluster: Cluster,
   deps: { readonly namespace: string; readonly image: string; readonly api: string; readonly key: string },

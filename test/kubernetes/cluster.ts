@@ -4,12 +4,9 @@ import { findProgram, type Manifest } from "../chart/helm.ts";
 
 const LOCAL_HOSTS = ["127.0.0.1", "localhost", "[::1]"];
 
-/** The cluster of KUBECONFIG, through kubectl and helm on the PATH. */
 export type Cluster = {
-  /** Resolves to the standard output of kubectl. @throws Error with its standard error. */
   kubectl(args: readonly string[], input?: string): Promise<string>;
   helm(args: readonly string[]): Promise<string>;
-  /** The objects of one kind, or of several separated by commas. */
   list<T = Manifest>(namespace: string, kinds: string, selector?: string): Promise<T[]>;
 };
 
@@ -26,11 +23,7 @@ const run = async (program: string, args: readonly string[], input?: string): Pr
   }
 };
 
-/**
- * Connects to the cluster of KUBECONFIG, where definitions and namespaces are created and deleted.
- *
- * @throws Error unless the cluster is on this machine or CLUSTER_CONTEXT names the context.
- */
+/** @throws Error unless the cluster is on this machine or CLUSTER_CONTEXT names it: namespaces are deleted. */
 export const connectCluster = async (env: NodeJS.ProcessEnv): Promise<Cluster> => {
   if (!env["KUBECONFIG"])
     throw new Error("KUBECONFIG is not set: it must name the file of a cluster to test on");

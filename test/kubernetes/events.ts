@@ -15,26 +15,19 @@ const CONVERSATIONS = 100_000;
 const CHUNK = 40;
 const PAUSE_MS = 400;
 
-/** Events that are sent to the bus all the time, as fast as about a hundred a second. */
+/** About a hundred events a second. */
 export type Events = {
   sent(): number;
-  /** Whether the broken ones of the sample are sent from now on. */
   sendBroken(wanted: boolean): void;
-  /** Sends nothing until `resume`; resolves when what was sent is acknowledged. */
+  /** Resolves when all sent events are acknowledged. */
   pause(): Promise<void>;
   resume(): void;
-  /** Stops sending and waits until ingest has read everything. */
   finish(): Promise<void>;
-  /** Compares what clients read with what was sent; the lists that differ, in words. */
   differences(apiUrl: string, keys: ReadonlyMap<string, string>): Promise<string[]>;
   stop(): Promise<void>;
 };
 
-/**
- * @param deps.partitions of each topic, which nobody else writes to
- * @param deps.sample what differs from the usual sample
- * @param deps.withBroken whether its broken events are sent before `sendBroken`
- */
+/** Nobody else may write to the topics. */
 export const startEvents = async (deps: {
   readonly brokers: readonly string[];
   readonly partitions: number;
@@ -68,7 +61,7 @@ export const startEvents = async (deps: {
     throw new Error("all events of the sample were sent: it is too small for these steps");
   };
   const sending = send();
-  // Told by `finish`.
+  // `finish` reports the error.
   sending.catch(() => undefined);
   return {
     sent: () => delivery.delivered.length,

@@ -2,10 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "./settings.ts";
 
-/** The shell function of the release's notes that runs a command of the operators. */
 export const OPS_FUNCTION = /^ {3}ops\(\) \{\n[\s\S]*?^ {3}\}\n/m;
 
-/** The blocks of commands below a heading of docs/installation.md, for another namespace and registry. */
 export const guideBlocks = (
   heading: string,
   given: { readonly namespace: string; readonly registry: string },

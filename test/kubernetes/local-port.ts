@@ -3,10 +3,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { findProgram } from "../chart/helm.ts";
 
-/** A port of this machine that kubectl serves until `stop`. */
 export type LocalPort = { readonly port: number; isServing(): boolean; stop(): Promise<void> };
 
-/** @param line by which kubectl tells the port */
 const serve = async (args: readonly string[], line: RegExp): Promise<LocalPort> => {
   const child = spawn(findProgram("kubectl") ?? "kubectl", [...args], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -18,7 +16,7 @@ const serve = async (args: readonly string[], line: RegExp): Promise<LocalPort> 
     if (port > 0) break;
   }
   if (port === 0) throw new Error(`kubectl ${args.join(" ")} serves no port`);
-  // kubectl writes a line for each connection, and would wait for a reader.
+  // kubectl writes a line per connection and would wait for a reader.
   child.stdout.resume();
   return {
     port,
@@ -30,13 +28,11 @@ const serve = async (args: readonly string[], line: RegExp): Promise<LocalPort> 
   };
 };
 
-/** The port 80 of a Service. */
 export const forwardPort = (namespace: string, service: string): Promise<LocalPort> =>
   serve(
     ["port-forward", "--namespace", namespace, `service/${service}`, ":80"],
     /^Forwarding from 127\.0\.0\.1:(\d+)/,
   );
 
-/** The API of Kubernetes, without its TLS and credentials. */
 export const proxyApi = (): Promise<LocalPort> =>
   serve(["proxy", "--port=0"], /^Starting to serve on 127\.0\.0\.1:(\d+)/);

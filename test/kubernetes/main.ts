@@ -27,14 +27,14 @@ import { tryNetwork } from "./steps/network.ts";
 import { tryUpgrades } from "./steps/upgrades.ts";
 import type { Trial } from "./trial.ts";
 
-// Installs the image in the cluster of KUBECONFIG by the words of docs/installation.md, in namespaces of its own, and
-// lets pods meet what happens to pods while events come in and a client reads. The servers run on this machine.
+// Installs the image as docs/installation.md says and disturbs its pods while events come in and a client reads. The
+// servers run on this machine.
 
 const NAMESPACE = "export-trial";
 const CLIENT_NAMESPACE = "export-trial-clients";
 const NODES = "export-trial-nodes";
 const PARTITIONS = 6;
-/** Alerts about many broken events need more of them than usual, and none before their time. */
+/** Alerts need more broken events than usual, and none before their time. */
 const MANY_BROKEN = { poisonShare: 0.02, nullShare: 0 };
 
 const USUAL_GROUPS: Readonly<Record<Exclude<GroupName, AlertGroup>, (trial: Trial) => Promise<void>>> = {
@@ -49,7 +49,6 @@ const USUAL_GROUPS: Readonly<Record<Exclude<GroupName, AlertGroup>, (trial: Tria
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const folder = join(ROOT, ".local/kubernetes");
 
-/** What the trial sets in addition to the example: users of Redis, and the ports at which pods reach the servers. */
 const valuesFor = ({ ports }: Servers): object => ({
   kafka: { partitions: PARTITIONS },
   redis: {
@@ -77,12 +76,10 @@ const makeNamespaces = async ({ kubectl }: Cluster): Promise<void> => {
   await kubectl(["label", "namespace", NODES, "pod-security.kubernetes.io/enforce=privileged"]);
 };
 
-/** What a run needs, once its settings are read. */
 type Means = {
   readonly cluster: Cluster;
   readonly settings: Settings;
   readonly servers: Servers;
-  /** null: nobody watches the alerts. */
   readonly watchers: Watchers | null;
 };
 
@@ -131,7 +128,7 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
     };
     for (const group of settings.groups)
       await (isAboutAlerts(group) ? tryAlerts(trial, group) : USUAL_GROUPS[group](trial));
-    // Its requests would use up what the rate limit gives this client.
+    // Its requests would use up this client's rate limit.
     await asking.stop();
     client = null;
     await compareAll({ release, steps, events, keys });
@@ -141,7 +138,6 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
   await uninstall({ release, steps, registry: settings.image.registry, folder });
 };
 
-/** @throws Error when groups about alerts are wanted and a program is missing */
 const findWatchers = ({ groups }: Settings): Watchers | null => {
   const [prometheus, stateMetrics] = (["prometheus", "kube-state-metrics"] as const).map((name) => {
     const program = findGoProgram(name);

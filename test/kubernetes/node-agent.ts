@@ -4,15 +4,12 @@ import type { Pod, ServiceName } from "./release.ts";
 
 const NAME = "node-agent";
 
-/** Sees all processes of a node. */
 export type NodeAgent = {
-  /** Its pod, for kubectl. */
   readonly pod: readonly string[];
-  /** Sends a signal to the service in a pod, which it cannot send itself: it is process 1 there. */
+  /** The service is process 1 in its pod and cannot signal itself. */
   signal(pod: Pod, service: ServiceName, signal: NodeJS.Signals): Promise<void>;
 };
 
-/** Starts a pod on a node that may signal other processes there, and ends with its namespace. */
 export const startNodeAgent = async (
   cluster: Cluster,
   deps: { readonly namespace: string; readonly image: string; readonly node: string },

@@ -1,17 +1,14 @@
 import { until } from "../system/until.ts";
 import type { Pod, Release, ServiceName } from "./release.ts";
 
-/** How often the container of a pod began anew. */
 export const restartsOf = ({ status }: Pod): number => status.containerStatuses?.[0]?.restartCount ?? 0;
 
-/** @throws Error when there is none */
 export const firstPod = async (release: Release, service: ServiceName): Promise<Pod> => {
   const [pod] = await release.pods(service);
   if (pod === undefined) throw new Error(`there is no pod of ${service}`);
   return pod;
 };
 
-/** Waits until the container of a pod runs anew. */
 export const untilRestarted = async (
   release: Release,
   service: ServiceName,

@@ -4,24 +4,20 @@ import type { Cluster } from "./cluster.ts";
 import { until } from "../system/until.ts";
 import { ROOT } from "./settings.ts";
 
-/** Where a pod finds the program `name`. Node takes it for a module by its ending. */
+/** The ending makes Node load it as a module. */
 export const programPath = (name: string): string => `/program/${name}.mts`;
 
-/** What a pod of this test is in addition to the image's Node and a program of the folder `programs`. */
 export type ProgramPod = {
   readonly namespace: string;
   readonly name: string;
   readonly image: string;
-  /** Names of programs; the pod sees them as files. */
   readonly programs: readonly string[];
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** More of the pod's spec. */
   readonly spec?: object;
   readonly securityContext: object;
 };
 
-/** Makes the pod with its programs and waits until it runs. */
 export const startProgramPod = async (cluster: Cluster, pod: ProgramPod): Promise<void> => {
   const { namespace, name, programs, env = {} } = pod;
   const files = programs.map((one) => [
@@ -36,7 +32,7 @@ export const startProgramPod = async (cluster: Cluster, pod: ProgramPod): Promis
       metadata: { name },
       spec: {
         terminationGracePeriodSeconds: 0,
-        // A program that ends is missed; one that began anew would count from 0.
+        // A program that ends must be noticed; a restarted one would count from 0.
         restartPolicy: "Never",
         automountServiceAccountToken: false,
         ...pod.spec,

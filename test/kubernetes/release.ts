@@ -40,25 +40,20 @@ type Deployment = {
 export const isReady = ({ status }: Pod): boolean =>
   (status.conditions ?? []).some((one) => one.type === "Ready" && one.status === "True");
 
-/** The installation in a namespace. */
 export type Release = {
   readonly namespace: string;
-  /** Runs a block of the guide: its number below "Install with Helm". */
+  /** `block`: its number below "Install with Helm". */
   guide(block: number, env?: Readonly<Record<string, string>>): Promise<string>;
-  /** `helm upgrade --wait` with more values by path; rejects with what Helm said. */
   upgrade(set: Readonly<Record<string, string>>, ...options: string[]): Promise<void>;
   helm(...args: string[]): Promise<string>;
-  /** A command of the operators, by the function of the notes. */
   ops(...args: string[]): Promise<string>;
-  /** A command as the runbooks write it. Rejects with what it said. */
   runbook(command: string): Promise<string>;
-  /** Pods of a service that are not being deleted. */
+  /** Without those being deleted. */
   pods(service: ServiceName): Promise<Pod[]>;
-  /** All pods of the release but those of hooks. */
+  /** Without those of hooks. */
   allPods(): Promise<Pod[]>;
-  /** Waits until every pod of every service is the wanted one and ready. */
   ready(deadlineMs?: number): Promise<void>;
-  /** What the services logged since an instant (ms since the epoch). */
+  /** `from` in ms since the epoch. */
   logs(from: number): Promise<string[]>;
 };
 
@@ -73,7 +68,6 @@ export const createRelease = (
 ): Release => {
   const { namespace, folder, image, values } = deps;
   const inNamespace = ["--namespace", namespace];
-  // The guide is followed in a folder that has what it names, beside more values.
   const cwd = join(folder, "guide");
   mkdirSync(cwd, { recursive: true });
   symlinkSync(join(ROOT, "deploy"), join(cwd, "deploy"));
@@ -94,7 +88,7 @@ export const createRelease = (
     );
 
   const allPods = (): Promise<Pod[]> => cluster.list<Pod>(namespace, "pods", OF_SERVICES);
-  // Deployments hear of their pods a moment later.
+  // Deployments learn of their pods a moment later.
   const isComplete = async (): Promise<boolean> => {
     const found = await cluster.list<Deployment>(namespace, "deployments", INSTANCE);
     if (found.length !== SERVICES.length || !found.every(isRolledOut)) return false;
@@ -103,7 +97,6 @@ export const createRelease = (
     return present.length === wanted && present.every(isReady);
   };
 
-  /** Runs a script with the function of the notes. */
   const asOperator = async (script: string, args: readonly string[]): Promise<string> => {
     const notes = await cluster.helm(["get", "notes", RELEASE, ...inNamespace]);
     const lines = OPS_FUNCTION.exec(notes)?.[0];
@@ -139,5 +132,4 @@ export const createRelease = (
   };
 };
 
-/** The name of an object of the release. */
 export const nameOf = (component: string): string => `${PREFIX}-${component}`;

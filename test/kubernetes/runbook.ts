@@ -4,7 +4,7 @@ import { ROOT } from "./settings.ts";
 
 const BLOCK = /^## See it\n[\s\S]*?^```sh\n([\s\S]*?)^```$/m;
 
-/** The first commands of an alert's runbook, in their order; a pipe over several lines is one. */
+/** In order; a pipe over several lines is one. */
 export const firstCommands = (alert: string): string[] => {
   const page = readFileSync(join(ROOT, "docs/runbooks", `${alert}.md`), "utf8");
   const block = BLOCK.exec(page)?.[1];

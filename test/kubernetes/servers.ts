@@ -4,12 +4,10 @@ import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { choosePorts, type Stack, startStack } from "@conversation-export/local-stack";
 import type { Cluster } from "./cluster.ts";
 
-/** The servers of this machine, which pods reach under the names and ports of Services. */
+/** Servers of this machine, which pods reach under the names and ports of Services. */
 export type Servers = {
   readonly stack: Stack;
-  /** Ports at which pods reach them here, for network policies. */
   readonly ports: Readonly<Record<ServiceName, number>>;
-  /** Makes the Services in a namespace. */
   serve(cluster: Cluster, namespace: string): Promise<void>;
   stop(): Promise<void>;
 };
@@ -17,7 +15,7 @@ export type Servers = {
 const SERVICES = { kafka: 9092, clickhouse: 8123, redis: 6379 } as const;
 type ServiceName = keyof typeof SERVICES;
 
-/** The address of this machine on the way to another one. Sends nothing. */
+/** This machine's address on the way to another; sends nothing. */
 const addressTowards = async (address: string): Promise<string> => {
   const socket = createSocket("udp4");
   socket.connect(9, address);
@@ -27,14 +25,13 @@ const addressTowards = async (address: string): Promise<string> => {
   return own;
 };
 
-/** The address at which pods reach this machine: nodes of kind, k3s and minikube are beside it or on it. */
+/** Nodes of kind, k3s and minikube are on this machine or beside it. */
 export const findHost = async ({ kubectl }: Cluster): Promise<string> => {
   const path = '{.items[0].status.addresses[?(@.type=="InternalIP")].address}';
   const node = (await kubectl(["get", "nodes", `--output=jsonpath=${path}`])).split(" ")[0] ?? "";
   return addressTowards(node);
 };
 
-/** Passes connections at `host` on to a port of 127.0.0.1. */
 const pass = async (host: string, target: number): Promise<Server> => {
   const server = createServer((socket) => {
     const inner = connect({ host: "127.0.0.1", port: target });
@@ -53,7 +50,6 @@ const pass = async (host: string, target: number): Promise<Server> => {
   return server;
 };
 
-/** A Service without pods, and the place where its connections go. */
 const serviceAt = (name: string, port: number, host: string, target: number): unknown[] => [
   {
     apiVersion: "v1",
@@ -71,7 +67,6 @@ const serviceAt = (name: string, port: number, host: string, target: number): un
   },
 ];
 
-/** Starts Kafka, ClickHouse and Redis in `dir`, for pods at `host`. */
 export const startServers = async (dir: string, host: string): Promise<Servers> => {
   const { kafka, kafkaController, pods } = await choosePorts({
     names: ["kafka", "kafkaController", "pods"],

@@ -4,7 +4,6 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** An image as the chart names it. */
 export type Image = { readonly registry: string; readonly repository: string; readonly tag: string };
 
 export const referenceOf = ({ registry, repository, tag }: Image): string =>
@@ -12,17 +11,15 @@ export const referenceOf = ({ registry, repository, tag }: Image): string =>
 
 export type Settings = {
   readonly image: Image;
-  /** How the image gets into the nodes: a shell command that finds the archive in $FILE; null: they pull it. */
+  /** The command finds the archive in $FILE; null: nodes pull the image. */
   readonly load: { readonly command: string; readonly file: string } | null;
-  /** Address of this machine at which pods reach it; null: that of the way to the first node. */
+  /** null: the address on the way to the first node. */
   readonly host: string | null;
-  /** What is tried between installation and end. */
   readonly groups: readonly GroupName[];
 };
 
-/** Groups of steps, in their order. */
 const USUAL_GROUPS = ["network", "upgrades", "deaths", "hangs", "moves", "outage"] as const;
-/** They take more than an hour, so they have to be named. */
+/** They take more than an hour, so they must be named. */
 const ALERT_GROUPS = [
   "clickhouse-alerts",
   "ingest-alerts",
@@ -33,7 +30,7 @@ const ALERT_GROUPS = [
 export type AlertGroup = (typeof ALERT_GROUPS)[number];
 export const isAboutAlerts = (name: GroupName): name is AlertGroup =>
   (ALERT_GROUPS as readonly string[]).includes(name);
-/** Those about alerts come first: bad minutes and restarts of earlier steps would count towards alerts. */
+/** Alerts first: bad minutes and restarts of earlier steps would count towards them. */
 const GROUP_NAMES = [...ALERT_GROUPS, ...USUAL_GROUPS] as const;
 export type GroupName = (typeof GROUP_NAMES)[number];
 
@@ -51,7 +48,6 @@ const WAYS = `how does the image get into the nodes of the cluster? Say one of
   CLUSTER_LOAD='k3s ctr images import "$FILE"'
   IMAGE=registry.example.com/conversation-export:0.1.0     (from where the nodes pull it)`;
 
-/** @throws Error when the reference has no registry or no tag */
 export const parseImage = (reference: string): Image => {
   const [, registry, repository, tag] = /^(.+)\/([^/:@]+):([^/:@]+)$/.exec(reference) ?? [];
   if (registry === undefined || repository === undefined || tag === undefined)
@@ -59,7 +55,6 @@ export const parseImage = (reference: string): Image => {
   return { registry, repository, tag };
 };
 
-/** @throws Error that says what to set, or that the archive is missing */
 export const readSettings = (env: NodeJS.ProcessEnv): Settings => {
   const { name, version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
     name: string;

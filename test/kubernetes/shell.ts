@@ -3,7 +3,7 @@ import { delimiter, dirname } from "node:path";
 import { promisify } from "node:util";
 import { findProgram } from "../chart/helm.ts";
 
-/** Runs a script of bash with kubectl and helm; its standard output. Rejects with what it said. */
+/** Returns the standard output; rejects with all output. */
 export const runScript = async (
   script: string,
   options: {

@@ -2,31 +2,28 @@ import type { AlertWatch } from "./alert-watch.ts";
 import type { Client, Seen } from "./client.ts";
 import type { Release } from "./release.ts";
 
-/** What clients may see during a step in addition to 200 and 429. */
+/** In addition to 200 and 429. */
 export type Allowed = {
-  /** Connections that break: a process is killed or hangs. */
+  /** Connections break: a process is killed or hangs. */
   readonly broken?: boolean;
-  /** 503 with `Retry-After`: a server is away on purpose. */
+  /** 503 with `Retry-After`: a server is down on purpose. */
   readonly away?: boolean;
 };
 
-/** One line of the report. */
 export type Row = {
   readonly name: string;
   readonly seconds: number;
   readonly seen: Seen | null;
-  /** Alerts that began to fire; null: nobody watched. */
   readonly alerts: readonly string[] | null;
   readonly note: string;
 };
 
 export type Steps = {
   readonly rows: readonly Row[];
-  /** Runs one step and judges what clients saw meanwhile. @throws Error when it is not allowed */
+  /** @throws Error when clients saw what is not allowed */
   step(name: string, allowed: Allowed, work: () => Promise<string>): Promise<void>;
 };
 
-/** What a step must not show, in words; empty: nothing. */
 export const complaintsOf = (seen: Seen, { broken = false, away = false }: Allowed): string[] => [
   ...(seen.wrong > 0 ? [`${seen.wrong} wrong answers`] : []),
   ...(seen.broken > 0 && !broken ? [`${seen.broken} broken connections`] : []),
@@ -47,9 +44,7 @@ const isJson = (line: string): boolean => {
 
 export const createSteps = (deps: {
   readonly release: Release;
-  /** null: nobody asks yet. */
   readonly client: () => Client | null;
-  /** null: nobody watches. */
   readonly watch: () => AlertWatch | null;
   readonly print: (line: string) => void;
 }): Steps => {
@@ -81,7 +76,6 @@ export const createSteps = (deps: {
   };
 };
 
-/** A row as a line of a Markdown table. */
 export const renderRow = ({ name, seconds: took, seen, alerts, note }: Row): string => {
   const of = (status: string): string => String(seen?.statuses[status] ?? 0);
   const age = seen?.oldest == null ? "–" : `${(seen.oldest / 1000).toFixed(1)} s`;

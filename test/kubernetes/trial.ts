@@ -7,7 +7,6 @@ import type { Release } from "./release.ts";
 import type { Servers } from "./servers.ts";
 import type { Steps } from "./step.ts";
 
-/** What the steps work with, once clients ask and events come. */
 export type Trial = {
   readonly cluster: Cluster;
   readonly release: Release;
@@ -15,10 +14,8 @@ export type Trial = {
   readonly servers: Servers;
   readonly steps: Steps;
   readonly events: Events;
-  /** null without Prometheus. */
   readonly watch: AlertWatch | null;
   readonly client: Client;
-  /** Where the client runs. */
   readonly clientNamespace: string;
 };
 
@@ -32,7 +29,6 @@ export const refusalOf = async (what: string, work: Promise<unknown>): Promise<s
   return message;
 };
 
-/** @throws Error with the text when it does not say what it must */
 export const expectSays = (text: string, ...parts: readonly string[]): void => {
   for (const part of parts) if (!text.includes(part)) throw new Error(`"${part}" is not said in:\n${text}`);
 };

@@ -2,13 +2,13 @@ import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-// Runs in a pod: asks for pages and lines without end, and prints what it saw once a second.
+// Runs in a pod: reads pages and lines endlessly, and prints what it saw every second.
 
 type Answer = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string };
 
 const { API = "", KEY = "", PORT = "" } = process.env;
 const PAUSE_MS = 100;
-/** In which nothing comes. Lines of a large window take longer as a whole. */
+/** Without any bytes; lines of a large window take longer as a whole. */
 const TIMEOUT_MS = 20_000;
 const WINDOW = "created_since=2000-01-01T00:00:00Z&created_to=2100-01-01T00:00:00Z";
 
@@ -35,14 +35,12 @@ const ask = (url: string, agent: Agent | false, accept: string): Promise<Answer>
     sent.end();
   });
 
-/** What is wrong with an answer; null: nothing. */
 const checkLines = (body: string): string | null => {
   const lines = body.trimEnd().split("\n");
   const last = JSON.parse(lines.at(-1) ?? "{}") as { trailer?: { count: number } };
   return last.trailer?.count === lines.length - 1 ? null : `${lines.length} lines without their trailer`;
 };
 
-/** Asks once; the address to ask next. */
 const askOnce = async (url: string, first: string, agent: Agent | false, accept: string): Promise<string> => {
   const from = Date.now();
   let answer: Answer;
@@ -88,7 +86,6 @@ setInterval(() => {
   console.log(JSON.stringify({ at: Date.now(), statuses, broken, wrong, age, said }));
   said = [];
 }, 1000);
-// For tries of what network policies let through.
 createServer((socket) => socket.end()).listen(Number(PORT));
 
 const [conversations, messages] = ["conversations", "messages"].map(
@@ -97,7 +94,7 @@ const [conversations, messages] = ["conversations", "messages"].map(
 const kept = new Agent({ keepAlive: true });
 await Promise.all([
   askForEver(`${conversations}&page_size=100`, kept, "application/json"),
-  // A connection for each page, as the balancer would spread them.
+  // A connection per page, as a balancer would spread them.
   askForEver(`${messages}&page_size=500`, false, "application/json"),
   askForEver(`${conversations}`, kept, "application/x-ndjson"),
 ]);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-// Runs beside the processes of a node: sends a signal to the process of a pod. Usage: UID FILE SIGNAL
+// Signals the process of a pod from its node. Usage: UID FILE SIGNAL
 const [uid = "", file = "", signal = ""] = process.argv.slice(2);
 
 const textOf = (path: string): string => {

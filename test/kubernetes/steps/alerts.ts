@@ -7,43 +7,38 @@ import { firstCommands } from "../runbook.ts";
 import type { Allowed } from "../step.ts";
 import { refusalOf, type Trial } from "../trial.ts";
 
-/** An alert that must fire. */
 type Expected = {
   readonly alert: string;
-  /** Labels that tell it from those of other faults. */
   readonly labels?: Readonly<Record<string, string>>;
   /** How a command of its runbook names the cause. */
   readonly cause: RegExp;
-  /** It looks back for longer than the trial waits for its end. */
+  /** It looks back longer than the trial waits for its end. */
   readonly outlasts?: true;
 };
 
-/** What is done to the release, and what must be seen of it. */
 type Fault = {
   readonly name: string;
   readonly alerts: readonly Expected[];
-  /** A pod of it stands for POD in the runbook when the alert is about none. */
+  /** Its pod replaces POD in the runbook when the alert is about none. */
   readonly service: ServiceName;
   strike(): Promise<void>;
   heal(): Promise<void>;
 };
 
-/** How an operator came to know of a fault, and of its end. */
 type Reported = {
   readonly alert: string;
-  /** ms from the fault until it fired. */
+  /** ms from the fault. */
   readonly after: number;
-  /** The number of the command that named the cause. */
   readonly command: number;
-  /** ms from the repair until it fired no more; null: not waited for. */
+  /** ms from the repair; null: not waited for. */
   readonly over: number | null;
 };
 
 const MINUTE_MS = 60_000;
-/** The slowest of these alerts waits for a quarter of an hour. */
+/** The slowest of these alerts waits a quarter of an hour. */
 const DEADLINE_MS = 22 * MINUTE_MS;
 const END_DEADLINE_MS = 15 * MINUTE_MS;
-/** An alert may be silent for a moment, when a pod was not scraped. */
+/** An alert may pause when a pod was not scraped. */
 const SILENT_MS = 3_000 * INTERVAL_SECONDS;
 const KILLS = 3;
 const CLICKHOUSE_AWAY = /ClickHouse does not answer/;
@@ -53,7 +48,7 @@ const minutes = (ms: number): string => {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 };
 
-/** Runs the first commands of the runbook until one names the cause; its number, from 1. @throws Error when none does */
+/** Number of the command, from 1. */
 const findCause = async (
   { release }: Trial,
   { service }: Fault,
@@ -67,7 +62,7 @@ const findCause = async (
       .replaceAll("POD", pod)
       .replaceAll("JOB", labels["job_name"] ?? "JOB")
       .replaceAll("RELEASE", RELEASE);
-    // What finds something wrong ends with another status than 0.
+    // Commands that find something wrong exit with an error.
     const text = await release.runbook(line).catch(String);
     if (cause.test(text)) return index + 1;
     said.push(`$ ${line}\n${text}`);
@@ -75,7 +70,6 @@ const findCause = async (
   throw new Error(`the runbook of ${alert} does not show ${cause}:\n${said.join("\n")}`);
 };
 
-/** Those of an alert, one for each of its series. */
 const firingsOf = (watch: AlertWatch, { alert, labels = {} }: Expected): readonly Firing[] =>
   watch
     .firings()
@@ -84,14 +78,13 @@ const firingsOf = (watch: AlertWatch, { alert, labels = {} }: Expected): readonl
         one.alert === alert && Object.entries(labels).every(([name, value]) => one.labels[name] === value),
     );
 
-/** When an alert ended, ms since the epoch; null: it fires, or was silent for a moment. */
+/** ms since the epoch; null: it fires, or paused a moment. */
 const endOf = (watch: AlertWatch, expected: Expected): number | null => {
   const ends = firingsOf(watch, expected).map(({ to }) => to ?? Infinity);
   const end = Math.max(...ends);
   return Date.now() - end > SILENT_MS ? end : null;
 };
 
-/** Strikes, follows the runbook of each alert as it fires, heals, and waits until they fire no more. */
 const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<readonly Reported[]> => {
   const before = fault.alerts.filter((one) => firingsOf(watch, one).some(({ to }) => to === null));
   if (before.length > 0) throw new Error(`${fault.name}: ${before[0]?.alert} fires before the fault`);
@@ -128,10 +121,9 @@ const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<
   return Promise.all(reported);
 };
 
-/** Faults at one time. */
+/** Concurrent faults. */
 type Group = { readonly allowed: Allowed; readonly faults: readonly Fault[] };
 
-/** No process of a service answers. */
 const noProcess = ({ cluster, release }: Trial, service: ServiceName): Fault => {
   const scale = async (replicas: number): Promise<void> => {
     const target = ["deployment", nameOf(service), "--namespace", release.namespace];
@@ -224,7 +216,7 @@ const kafkaAway = ({ events, servers }: Trial): Group => ({
       service: "ingest",
       alerts: ["WatermarkOld", "IngestLagUnknown"].map((alert) => ({
         alert,
-        // The way to the broker takes connections also while it is away.
+        // The proxy to the broker accepts connections while it is down.
         cause: /Kafka does not answer|the broker is restarting/,
       })),
       strike: async () => {
@@ -265,7 +257,7 @@ const otherFaults = (trial: Trial): Group => {
   };
   const killAgain = async (): Promise<void> => {
     for (let kill = 0; kill < KILLS; kill += 1) {
-      // Pods come by their names, so it is the same one. Prometheus must have seen each start.
+      // Pods are sorted by name, so it is the same one; Prometheus must have seen each start.
       const from = Date.now();
       const isSeen = async (): Promise<boolean> =>
         isReady(await firstPod(release, "ingest")) && Date.now() - from > 2_000 * INTERVAL_SECONDS;
@@ -331,7 +323,6 @@ const GROUPS: Readonly<Record<AlertGroup, (trial: Trial) => Group>> = {
   "other-alerts": otherFaults,
 };
 
-/** Lets the faults of a group last until the alerts of the chart fire and their runbooks show the cause. */
 export const tryAlerts = async (trial: Trial, group: AlertGroup): Promise<void> => {
   const { release, steps, watch } = trial;
   if (watch === null) throw new Error("nothing watches the alerts");

@@ -5,7 +5,6 @@ import { nameOf, type Release } from "../release.ts";
 import { runScript } from "../shell.ts";
 import type { Steps } from "../step.ts";
 
-/** Compares what clients read with every event that was sent. */
 export const compareAll = async (deps: {
   readonly release: Release;
   readonly steps: Steps;
@@ -26,7 +25,6 @@ export const compareAll = async (deps: {
   });
 };
 
-/** Removes the release by the words of the guide. */
 export const uninstall = async (deps: {
   readonly release: Release;
   readonly steps: Steps;

@@ -3,17 +3,11 @@ import { firstPod, restartsOf, untilRestarted } from "../pods.ts";
 import { type Pod, type Release, type ServiceName, SERVICES } from "../release.ts";
 import { expectSays, refusalOf, type Trial } from "../trial.ts";
 
-/** Takes memory beside a service, within its limit. */
 const GREEDY = "const kept = []; for (;;) kept.push(Buffer.alloc(20_000_000, 1));";
-/**
- * A hung process is gone after 75 seconds at the latest. A container that ended before waits 10, 20 or 40
- * seconds more for its start.
- */
+/** A hung process is gone after 75 seconds at most; a container that ended before waits 10, 20 or 40 seconds more. */
 const HUNG_MS = 150_000;
-/** What kubectl says when its time is over. */
 const DRAIN_ENDED = /global timeout reached|drain did not complete within|deadline exceeded/;
 
-/** Waits until the container of a pod runs anew and all pods are ready; says how long that took. */
 const recovery = async (
   release: Release,
   service: ServiceName,
@@ -27,7 +21,6 @@ const recovery = async (
   return `restarted after ${restarted}, all ready after ${since()}`;
 };
 
-/** Pods that are deleted, and processes that are killed. */
 export const tryDeaths = async ({ cluster, release, agent, steps: { step } }: Trial): Promise<void> => {
   for (const service of SERVICES) {
     await step(`delete a pod of ${service}`, {}, async () => {
@@ -61,7 +54,6 @@ export const tryDeaths = async ({ cluster, release, agent, steps: { step } }: Tr
   });
 };
 
-/** Processes that hang. */
 export const tryHangs = async ({ release, agent, steps: { step } }: Trial): Promise<void> => {
   for (const service of SERVICES) {
     await step(`SIGSTOP of ${service}`, { broken: service === "export-api" }, async () => {
@@ -72,7 +64,6 @@ export const tryHangs = async ({ release, agent, steps: { step } }: Trial): Prom
   }
 };
 
-/** Pods that must go elsewhere, and become more and fewer. */
 export const tryMoves = async ({ cluster, release, steps: { step } }: Trial): Promise<void> => {
   await step("drain of a node", {}, async () => {
     const node = (await firstPod(release, "ingest")).spec.nodeName ?? "";
@@ -100,7 +91,6 @@ export const tryMoves = async ({ cluster, release, steps: { step } }: Trial): Pr
   });
 };
 
-/** A server that goes and comes back. */
 export const tryOutage = async ({ release, servers, client, steps: { step } }: Trial): Promise<void> => {
   await step("ClickHouse away", { away: true, broken: true }, async () => {
     const from = Date.now();

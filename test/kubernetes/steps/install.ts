@@ -5,7 +5,6 @@ import { ROOT, type Settings } from "../settings.ts";
 import { runScript } from "../shell.ts";
 import type { Steps } from "../step.ts";
 
-/** The Secret that the guide makes. */
 export const CREDENTIALS = "conversation-export-credentials";
 
 const loadImage = async ({ load }: Settings): Promise<string> => {
@@ -14,7 +13,6 @@ const loadImage = async ({ load }: Settings): Promise<string> => {
   return "";
 };
 
-/** The passwords by the names that the guide's commands give them. */
 const passwordsOf = ({ stack }: Servers): Record<string, string> => ({
   ...Object.fromEntries(
     Object.entries(stack.clickhouse.passwords).map(([user, password]) => [user.toUpperCase(), password]),
@@ -22,7 +20,6 @@ const passwordsOf = ({ stack }: Servers): Record<string, string> => ({
   REDIS: "any",
 });
 
-/** The key of a new client, as the command prints it. */
 const makeKey = async (release: Release, client: string): Promise<string> => {
   await release.ops("clients", "create", client);
   const said = await release.ops("keys", "create", "--client", client, "--scopes", "export", "--json");
@@ -30,7 +27,6 @@ const makeKey = async (release: Release, client: string): Promise<string> => {
   return key;
 };
 
-/** Installs by the words of the guide; the keys of the clients. */
 export const install = async (deps: {
   readonly cluster: Cluster;
   readonly release: Release;

@@ -2,11 +2,9 @@ import { CLIENT_PORT } from "../client.ts";
 import { nameOf } from "../release.ts";
 import type { Trial } from "../trial.ts";
 
-/** A program that connects to host and port and ends with 0 when it may. */
 const CONNECT = `require("node:net").connect({ host: process.argv[1], port: Number(process.argv[2]), timeout: 3000 })
   .on("connect", () => process.exit(0)).on("timeout", () => process.exit(1)).on("error", () => process.exit(1))`;
 
-/** Connections that network policies let through, and those that they do not. */
 export const tryNetwork = async ({
   cluster,
   release,

@@ -4,14 +4,13 @@ import { nameOf, type Release, SERVICES } from "../release.ts";
 import { expectSays, refusalOf, type Trial } from "../trial.ts";
 import { CREDENTIALS } from "./install.ts";
 
-/** Names of all pods of the services, to see which an upgrade replaces. */
 const podNames = async (release: Release): Promise<string[]> =>
   (await Promise.all(SERVICES.map((service) => release.pods(service))))
     .flat()
     .map(({ metadata }) => metadata.name)
     .sort();
 
-/** An upgrade that must fail and leave every pod as it is; resolves to what Helm said. */
+/** Must leave every pod as it is; resolves to Helm's output. */
 const failingUpgrade = async (
   { release }: Trial,
   set: Readonly<Record<string, string>>,
@@ -28,7 +27,6 @@ const failingUpgrade = async (
 
 const migrationLog = ({ release }: Trial): Promise<string> => release.guide(3);
 
-/** Upgrades that succeed, fail and go back. */
 export const tryUpgrades = async (trial: Trial): Promise<void> => {
   const { release, steps, servers, cluster } = trial;
   const { step } = steps;
@@ -59,7 +57,7 @@ export const tryUpgrades = async (trial: Trial): Promise<void> => {
     const holder = `pid 1 on trial since ${new Date().toISOString()}, lease 600 s, trial`;
     await runSql(url, `CREATE TABLE schema_lock (owner String) ENGINE = Memory COMMENT '${holder}'`);
     try {
-      // The pod has a tenth of it to end before the Job deletes it.
+      // The pod has a tenth of it before the Job deletes it.
       await failingUpgrade(trial, { "migrations.activeDeadlineSeconds": "100" });
     } finally {
       await runSql(url, "DROP TABLE schema_lock");
