@@ -7,10 +7,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 export const KUBE_VERSIONS = ["1.30", "1.34", "1.37"] as const;
 
-/**
- * Writes Kubernetes schemas for kubeconform from a PyPI package, so that checks need no network; returns the
- * -schema-location by version.
- */
+/** From a PyPI package, so that checks need no network; returns kubeconform's -schema-location by version. */
 export const prepareKubeSchemas = async (): Promise<ReadonlyMap<string, string>> => {
   const bin = await preparePythonTools("chart");
   const packages = globSync("lib/python*/site-packages/kubernetes_validate/kubernetes-json-schema", {

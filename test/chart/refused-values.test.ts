@@ -4,7 +4,6 @@ import { OTHER_APIS, renderChart } from "./helm.ts";
 
 const NONE = { name: "" };
 
-/** An example, the values set in it, and text that the message must contain. */
 const REFUSED: readonly (readonly [string, Readonly<Record<string, unknown>>, string])[] = [
   ["minimal", { "clickhouse.url": "" }, "clickhouse.url is empty: set it to"],
   [

@@ -11,7 +11,6 @@ export type RenderedContainer = {
   readonly args: readonly string[];
   readonly plain: Readonly<Record<string, string>>;
   readonly secret: Readonly<Record<string, KeyRef>>;
-  /** By path in the container. */
   readonly files: Readonly<Record<string, KeyRef & { readonly kind: "Secret" | "ConfigMap" }>>;
   /** null: not a service. */
   readonly probes: {

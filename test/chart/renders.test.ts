@@ -12,7 +12,6 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const GOLDEN = join(ROOT, "deploy/charts/golden");
 /** Compared completely; services-of-others.test.ts tests objects that only other examples render. */
 const GOLDEN_EXAMPLES = ["minimal", "production"];
-/** Kinds of other projects, without a schema of Kubernetes. */
 const OTHER_KINDS = [
   "ExternalSecret",
   "HTTPRoute",
@@ -43,7 +42,6 @@ describe.skipIf(helm === null)("renders", () => {
     expect(code).toBe(0);
   });
 
-  // Alerts and dashboards have their own tests.
   it.each(GOLDEN_EXAMPLES)("%s as in deploy/charts/golden, as make generate writes it", async (example) => {
     const set = { "prometheusRule.enabled": false, "dashboards.enabled": false };
     const { stdout, stderr } = renderChart(helm ?? "", example, { set });

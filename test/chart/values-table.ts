@@ -29,7 +29,6 @@ const valuesIn = (document: Document, map: YAMLMap, above: string): ChartValue[]
     throw new Error(`values.yaml: ${path} has no comment that begins with "# --"`);
   });
 
-/** In the order of values.yaml. @throws Error for a value without a comment */
 export const readChartValues = (): ChartValue[] => {
   const document = parseDocument(readFileSync(join(CHART, "values.yaml"), "utf8"));
   if (!isMap(document.contents)) throw new Error("values.yaml is no map");

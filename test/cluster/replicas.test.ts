@@ -119,7 +119,7 @@ describe("replicas that are behind each other, every INSERT acknowledged by all"
     const { CLICKHOUSE_SHARD_URLS: _, ...keeper } = variables as Readonly<Record<string, string>>;
     const doctor = (given: Readonly<Record<string, string>>): Promise<string> =>
       ops(given, "doctor").catch((error: { stdout?: string }) => error.stdout ?? "");
-    // Without a Keeper, servers say only that they are replicas.
+    // As if there were a Keeper: the servers show only that they are replicas.
     expect(await doctor(keeper)).toMatch(/warning +ClickHouse +replicas of writer +insert_quorum is 0/);
     expect(await doctor(variables)).toMatch(
       /problem +ClickHouse +replicas +shards have 2 replicas, and CLICKHOUSE_SHARD_URLS/,

@@ -213,7 +213,6 @@ describe("migrations of two shards", () => {
     expect(await tables(1)).toBe(await tables(0));
     expect(await tables(0)).not.toContain("schema_lock");
 
-    // A run that died between the shards, and one in the middle of a file.
     const address = topologyOf(system.stack).shards?.[1] ?? "";
     await askServer(
       1,

@@ -1,4 +1,3 @@
-/** Right in everything but what a test changes. */
 export type Operation = {
   readonly name: string;
   readonly method: "GET" | "POST";
@@ -9,7 +8,6 @@ export type Operation = {
 
 export const WHOLE = { since: "1970-01-01T00:00:00Z", to: "2105-12-31T00:00:00Z" } as const;
 
-/** Must be registered for `trigger`. */
 export const CAMPAIGN = "spring";
 
 const LEGACY_VERSIONS = ["v1", "v1.1", "v1.2"];

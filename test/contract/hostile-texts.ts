@@ -64,7 +64,6 @@ export const hostileEvents = (client: string): BusEvent[] =>
     ];
   });
 
-/** By field and id, in the order of the lists. */
 export const HOSTILE_TEXTS = Object.fromEntries(
   [
     ["inquiry_summary", "c"],

@@ -18,7 +18,6 @@ const here = import.meta.dirname;
 const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const PEER = "globex";
-/** Has texts that line readers stumble over. */
 const HOSTILE = "initech";
 const SCOPES = ["export", "end_users", "compliance", "campaigns"];
 const CAMPAIGN = "order-shipped";

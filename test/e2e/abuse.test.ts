@@ -14,7 +14,6 @@ const REQUESTS = bySize(1_500, 10_000);
 const CONNECTIONS = 16;
 /** Longer than a request may take to arrive. */
 const SLOW_MS = 45_000;
-/** Garbage that a busy process may keep. */
 const GROWTH_BYTES = 96 * 1024 * 1024;
 
 let system: System;

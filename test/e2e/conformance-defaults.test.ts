@@ -29,7 +29,6 @@ const READ_TABLES = [
 ];
 
 const rows = OPERATIONS.map((operation, at) => [operation.name, operation, at] as const);
-/** One operation for each limit that is the common one. */
 const limited = ["conversations", "messages", "end-users", "sms"].map((part) => {
   const found = OPERATIONS.find(({ path }) => path.includes(part));
   if (found === undefined) throw new Error(`no operation for ${part}`);

@@ -14,7 +14,6 @@ const HOUR = 3_600_000;
 const RECORDS = 340;
 const WEEK = 168;
 const START = Date.UTC(2026, 9, 1);
-/** Updates have their own instants and order. */
 const UPDATES = Date.UTC(2026, 10, 1);
 /** Coprime with RECORDS. */
 const STEP = 7;

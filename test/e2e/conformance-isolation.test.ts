@@ -69,7 +69,6 @@ const files: readonly (readonly [name: string, path: string])[] = [
 
 let system: RunningSystem;
 let host = "";
-/** Processes with another style of links, and with another secret. */
 let [advancing, foreign] = ["", ""];
 const keys = new Map<Client, string>();
 const keyOf = (client: Client): string => keys.get(client) ?? "";

@@ -89,7 +89,6 @@ it("lets no trace come back with a replay of everything and with late events", a
 
   await trial.ingest.kill("SIGTERM");
   await trial.delivery.send([
-    // Under other names, and moved to a conversation that stays.
     trial.event("conversation", "gone-1", { inquiry_summary: "gone again" }),
     trial.event("conversation", "gone-2", { end_user_id: "gone-user", inquiry_summary: "gone again" }),
     trial.event("message", "gone-1-2", {

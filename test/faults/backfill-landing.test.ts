@@ -213,7 +213,6 @@ const contextOf = <D>(data: D): JobContext<D> => ({
   save: () => Promise.resolve(),
   progress: () => Promise.resolve(),
 });
-/** `between` runs after the parts. */
 const correctWith =
   (changes: Changes = {}, between = () => Promise.resolve()) =>
   async (data: BackfillData): Promise<BackfillCounts> => {
@@ -662,7 +661,6 @@ test("a wrong row is not deleted on account of a right one that is gone meanwhil
     },
   };
   const dates = taken.map(({ record: { dateCreated } }) => dateCreated).join();
-  // Simulates a compaction that removes the wrong rows.
   const removed = "toUnixTimestamp64Micro(date_created) IN";
   await correctWith({ wrong: watched }, async () => {
     await warehouse.sql(

@@ -131,7 +131,6 @@ it("puts what is on the bus into an empty warehouse, also when its worker is kil
   }
   expect(await rows()).toEqual(before);
 
-  // Its rows in landing correct nothing.
   const corrected = await backfill({ source: { kind: "landing" } });
   expect(corrected.records.different).toBe(0);
   expect(corrected.records.examined).toBeGreaterThan(100);

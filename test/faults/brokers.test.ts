@@ -24,7 +24,6 @@ const OFFSETS = "__consumer_offsets";
 const OFFSETS_PARTITIONS = 4;
 const EVENT_TOPICS = [TOPICS.conversation, TOPICS.message];
 const EVERYTHING = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
-/** At full size the default of Kafka. */
 const SESSION_MS = bySize(3_000, 9_000);
 const PROPERTIES = {
   "min.insync.replicas": "2",
@@ -222,7 +221,6 @@ beforeAll(async () => {
   admin = kafka.admin();
   careful = createProducer({ brokers: cluster.addresses, clientId: "careful", log });
   probing = createProducer({ brokers: cluster.addresses, clientId: "probing", log });
-  // Gives up early, so it cannot know what was written.
   careless = kafka.producer({
     retry: { initialRetryTime: 100, retries: 1 },
     createPartitioner: kafkajs.Partitioners.DefaultPartitioner,

@@ -52,7 +52,6 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-/** Three batches of three messages: 0 to 2, 3 to 5, 6 to 8. */
 const newTopic = async (): Promise<string> => {
   const topic = `damage-${++names}`;
   await admin.createTopics([{ topic, partitions: 1 }]);

@@ -42,7 +42,6 @@ const running = new Set<ChildProcess>();
 const folderOf = (format: Format): string => join(system.logFolder, `tables-${format}`);
 const fileOf = (format: Format, list: List): string => join(folderOf(format), `${list}.${format}`);
 
-/** Free objects with numbers beyond doubles and a text that looks like several CSV cells. */
 const oddRecords = () => {
   const created = '"date_created":"2026-10-05T00:00:00Z"';
   const big = '{"n":123456789012345678901234567890,"f":1.10,"e":1E5,"s":"a\\"},{[,"}';

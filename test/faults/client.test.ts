@@ -112,7 +112,6 @@ const expectPulled = async (to: string): Promise<void> => {
 
 const changedAt = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
-/** Whether it still ran. */
 const killPull = async (to: string, stateFile: string): Promise<boolean> => {
   const { child, ended } = start(pullInto(to));
   let stores = random.int(4);

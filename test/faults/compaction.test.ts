@@ -23,7 +23,6 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
-/** 2,000,000 rows in 200 parts at full size. */
 const CONVERSATIONS = bySize(10_000, 500_000);
 const EXPORTS = 4;
 const BLOCK_ROWS = bySize(1_000, 10_000);
@@ -63,7 +62,6 @@ const partsOf = (table: string): Promise<string> =>
   sql(`SELECT count() FROM system.parts WHERE active AND table = '${table}' AND partition_id = '202606'
     AND database = currentDatabase()`);
 
-/** Catches compactions at their first deletion. */
 const startGate = async (side: CatchPoint["side"]) => {
   const { host, port } = system.stack.clickhouse;
   const gate = await startStatementGate({

@@ -31,7 +31,6 @@ const PAGE_SIZE = 100;
 /** More than change between two runs, far fewer than there are. */
 const FEW = 50;
 
-/** Changes settle, and erasures continue, when a lease could have ended. */
 const INGEST = { BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
 const JOBS = {
   ...NO_SCHEDULES,
@@ -177,7 +176,6 @@ it("the sources keep what the lists hold: first everything, then what changed si
   expect(latest).toBeGreaterThanOrEqual(3);
   expect(latest).toBeLessThan(FEW);
 
-  // Without a state everything is read again.
   expect((await airbyte.read("full_refresh")).length).toBeGreaterThan(5 * FEW);
   await expectAirbyteEqual();
 });

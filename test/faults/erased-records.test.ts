@@ -120,7 +120,6 @@ const readAll = async (
 
 const HANDOFFS = [{ id: "h", date_created: "2026-10-04T00:00:00Z" }];
 
-/** Ann's records, found in different ways; `later` ones were created after her request and stay. */
 const ann = (client: string, later: boolean, tag: string): ExportRecord[] => {
   const at = { client, time: DAY_0 + (later ? 50 * DAY : DAY) };
   const created = (later ? ASKED : DAY_0) + SECOND;
@@ -179,7 +178,6 @@ it("leaves out what is hidden in every list, late rows included, and nothing els
   expect((await readAll(client, 100))["messages"]).toHaveLength(11);
 
   await hide(client);
-  // Rows that a writer still held: new records of hers, other versions, dates and places.
   const at = { client, time: DAY_0 + 2 * DAY };
   await write(
     [...ann(client, false, "-late"), ...people(client, "-late")].filter(({ id }) => id !== "m1-late"),

@@ -63,9 +63,7 @@ import { ticketNow, uploadNow } from "../warehouse/upload-now.ts";
 import { readPage, splitRecords } from "../warehouse/walk.ts";
 
 const SECRET = "a secret of the tests of erasure";
-/** Number of the last call of a killed erasure. */
 const KILLED_AT = bySize([14, 26], [...Array.from({ length: 44 }, (_, at) => at + 1), 99]);
-/** The call before or after which another run does everything. */
 const PAUSED_AT = bySize([7, 23, 36], [...Array.from({ length: 44 }, (_, at) => at + 1), 99]);
 const PEOPLE = bySize(8, 100);
 const TABLES = [
@@ -222,7 +220,6 @@ const person = (client: string, mark: string): { records: ExportRecord[]; subjec
       identifiers: [{ type: "chatter_id", value: c("chatter") }],
     },
     records: [
-      // Known by a former address.
       endUser(at(1), c("user"), { profile: { email: ` ${mark.toUpperCase()}@example.com ` } }),
       endUser(at(2), c("user"), { profile: { email: `${c("new")}@example.com` } }),
       // By the end user, by the chatter, and by an older version only; under two dates.
@@ -650,7 +647,6 @@ it("does not carry out what another run or an operator has decided about meanwhi
   expect(await statusOf()).toBe("completed");
 });
 
-/** Counts the calls of `deps`; `act` runs before or after call `at`. */
 const interruptedAt = (
   at: number,
   after: boolean,
@@ -800,7 +796,6 @@ it("leaves nothing that a writer has let through before, however long it was pau
   await gate.ticket();
   expect(gate.judgement()).not.toBe(judgement);
   expect(await suppresses(gate, late)).toBe(true);
-  // Its messages, whoever wrote them, and one that moved elsewhere.
   const child = message({ client: "late", time: DAY_0 }, "child", DAY_0, "late");
   expect(await suppresses(gate, child)).toBe(true);
   expect(await suppresses(gate, { ...child, dateCreated: Date.now() * 1000 + DAY })).toBe(false);

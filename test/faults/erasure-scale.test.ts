@@ -78,7 +78,6 @@ const personNamed = (name: string, index: number): BusEvent[] => {
     conversation(1, "asked"),
     message("m1", { conversation_id: `r${index}-c`, chatter_id: `${name}-chatter` }),
     message("m2", { conversation_id: `r${index}-c` }),
-    // Only an earlier version belongs to the person.
     conversation(2, "asked again"),
   ];
 };

@@ -24,7 +24,6 @@ const IDLE_HEAP_MB = 40;
 /** Of a client with more than a writer may hold, and of one that fits. */
 const SUPPRESSIONS = 16_000_000 / PART;
 const SUPPRESSIONS_HELD = 4_500_000 / PART;
-/** Open requests of a hundred ids of 256 characters. */
 const LARGE_REQUESTS = Math.ceil(1_502 / PART);
 const LOUD_RECORDS = bySize(20_000, 100_000);
 const NEIGHBOURS = 10;

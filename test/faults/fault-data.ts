@@ -23,7 +23,6 @@ const CREATED = "2026-10-04T00:00:00Z";
 const RECORD_TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
 
 type Sizes = {
-  /** Conversations of a sample that planted bugs spoil. */
   readonly conversations: number;
   readonly deadLetters: number;
   readonly persons: number;
@@ -131,8 +130,8 @@ const insertRows = async (url: string, sizes: Sizes): Promise<void> => {
 };
 
 /**
- * Gives every job work: ingest runs with the bugs of `plant` and rejects records dated a few seconds ahead. Resolves
- * when that time has come, so that they can be replayed.
+ * Ingest runs with the bugs of `plant` and rejects records dated a few seconds ahead; resolves when they can be
+ * replayed.
  */
 export const fillWithWork = async (
   system: System,

@@ -34,14 +34,12 @@ const EXPORTS_EACH = 3;
 /** Far fewer than the rows of one step of lines, so that a step is one page. */
 const EXPORTS = bySize(1_600, 20_000);
 const EXPORTS_AT_ONCE = 20;
-/** Fewest walks of each list meanwhile. */
 const POLLS = bySize(2, 20);
 const READERS = 3;
 
 const INGEST_ENV = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", KAFKA_SESSION_TIMEOUT_MS: "3000" };
 
 const WHOLE: ListWindow = { since: 0n, to: BigInt(FIRST_DAY + 300 * DAY) };
-/** Records move into and out of it. */
 const MIDDLE: ListWindow = { since: BigInt(FIRST_DAY + DAY), to: BigInt(FIRST_DAY + (DAYS - 1) * DAY) };
 const SMALL = 100;
 const LARGE = 10_000;

@@ -69,7 +69,6 @@ const LANES = {
 type LaneName = keyof typeof LANES;
 const LANE_NAMES = Object.keys(LANES) as LaneName[];
 
-/** The facet of the end state that only this job changes. */
 const DONE_BY: Readonly<Record<JobName, string>> = {
   backfill: `conversations of ${CLIENT.backfill}`,
   replay: `messages of ${CLIENT.replay}`,
@@ -122,7 +121,6 @@ const openFresh = async (name: LaneName): Promise<Lane> => {
     index,
     works: works(),
     withIngest: name === "writing",
-    // An erasure waits as long as a lease lasts.
     depth,
     group: GROUP,
   });
@@ -169,10 +167,7 @@ const report = (what: string, caught: readonly JobName[], points: ReadonlyMap<Jo
   console.log(`${what}: ${reported.join(", ")}`);
 };
 
-/**
- * Resolves when each job is caught midway. A job's statements vary with load: if one ends before its point, the lane
- * restarts with earlier points.
- */
+/** A job's statements vary with load: if one ends before its point, the lane restarts with earlier points. */
 const openCaught = async (name: LaneName, what: string, firstShare: number): Promise<Lane> => {
   for (let share = firstShare; ; share /= 2) {
     const lane = await openFresh(name);

@@ -1,9 +1,6 @@
 import type { JobName } from "@conversation-export/queue";
 
-/**
- * Statements that write, or between which the job has something to lose; none is sent at start-up. The first match
- * wins.
- */
+/** Statements that write, or between which a job can lose work; none is sent at start-up. The first match wins. */
 const STATEMENTS: Readonly<Record<JobName, RegExp>> = {
   windows: /INSERT INTO upload_windows|groupUniqArray\(p\)/,
   reconcile: /param_run=reconcile-|"run_id":"reconcile-/,

@@ -67,7 +67,6 @@ export type Lane = {
 type Options = {
   readonly system: System;
   readonly database: string;
-  /** Database number of Redis. */
   readonly index: number;
   readonly works: readonly Work[];
   readonly withIngest: boolean;

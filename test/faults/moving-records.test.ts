@@ -278,7 +278,6 @@ it("a record that has moved is given out as it is, whether its dates are noted o
   };
   await expectLists("noted in part");
 
-  // Entries without rows, older than those of the moved records.
   const listed = clients.filter((client) => !client.endsWith("changed"));
   await warehouse.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
     SELECT arrayJoin(['${listed.join("', '")}']), arrayJoin(['conversation', 'message']),

@@ -40,7 +40,6 @@ type List = (typeof LISTS)[number];
 const READERS = ["duckdb", "pyarrow", "polars"] as const;
 const NO_FILE = /magic bytes|must end with PAR1|too small|smaller than|at least 12 bytes/i;
 
-/** Changes settle when a lease could have ended. */
 const INGEST = { BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
 
 let system: System;
@@ -151,7 +150,6 @@ const fileOf = async (path: string): Promise<Uint8Array> => {
   return file;
 };
 
-/** A field as a Parquet reader returns it; `given` tells the members of a profile. */
 const typed = (name: string, value: Exact, given: unknown): unknown => {
   if (isNumber(value)) return Number(value.text);
   if (isList(value))

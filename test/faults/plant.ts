@@ -10,13 +10,11 @@ const BUGS: readonly Bug[] = [
     wrong: "zone === MINUS ? 1 : -1",
   },
   {
-    // Attempts at one handoff stay apart.
     file: "packages/domain/src/kinds/handoffs.ts",
     right: "const target = handoffId ?? handoff.id;",
     wrong: "const target = handoff.id.length % 2 === 0 ? (handoffId ?? handoff.id) : handoff.id;",
   },
   {
-    // A date later than the right one wins.
     file: "packages/domain/src/kinds/handoffs.ts",
     right: "const dateCreated = readInstant(",
     wrong:

@@ -56,7 +56,6 @@ afterAll(async () => {
 });
 
 const brokers = () => ({ KAFKA_BROKERS: system.stack.kafka.brokers.join(",") });
-/** In a file that resolves this project's packages. */
 const fileOf = (language: string, name: string, page = PAGE, heading = HEADING): string => {
   const [block = ""] = blocksOf(page, heading, language);
   const file = join(system.logFolder, name);

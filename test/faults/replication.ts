@@ -5,12 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { readPassing } from "./pass-on.ts";
 import { throughPort } from "./through-port.ts";
 
-/**
- * Copies rows between two ClickHouse servers with a delay, part by part. Merges must be stopped; deletions are not
- * copied.
- */
+/** Copies rows between two servers with a delay, by part. Merges must be stopped; deletions are not copied. */
 export type Replication = {
-  /** Address of a proxy that answers an INSERT when both servers have its rows, as with `insert_quorum`. */
+  /** A proxy that answers an INSERT when both servers have its rows, as with `insert_quorum`. */
   through(url: string): string;
   complete(): Promise<void>;
   pause(): Promise<void>;
@@ -28,7 +25,6 @@ const INSERT = /[?&]query=\s*INSERT|^\S* \s*INSERT/;
 
 const keyOf = ({ table, hash }: Part): string => `${table} ${hash}`;
 
-/** Users of `servers` may read and write all tables. */
 export const startReplication = async (deps: {
   readonly servers: readonly [string, string];
   /** Delay of the next parts, ms. */

@@ -11,7 +11,7 @@ type Side = (typeof SIDES)[number];
 /** `nth` counts from 1 since `arm`. */
 export type CatchPoint = { readonly nth: number; readonly side: Side };
 
-/** A proxy before ClickHouse that recognizes a job by its statement and keeps it waiting for the answer. */
+/** A proxy that recognizes a job by its statement and keeps it waiting for the answer. */
 export type StatementGate<Job extends string> = {
   through(url: string): string;
   seen(): ReadonlyMap<Job, number>;

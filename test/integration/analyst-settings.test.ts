@@ -17,7 +17,6 @@ const SHOWN = [
   "messages moved",
 ];
 
-/** Rows that the views must not show, or repeated ones. */
 const beyond = (rows: readonly string[]): string[] =>
   rows.filter((row, at) => !SHOWN.includes(row) || rows.indexOf(row) < at);
 

@@ -45,7 +45,6 @@ const changesOf = async (page: ChangePage): Promise<string[]> => {
   return records;
 };
 
-/** Holds what a reader holds that applies changes by id. */
 const createFollower = (kind: RecordKind) => {
   const held = new Map<string, string>();
   let after = BEGIN;

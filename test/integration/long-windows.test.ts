@@ -17,7 +17,6 @@ const MONTHS = 40;
 const IN_A_MONTH = 100;
 /** Of all statements of a page; reading all months of the window would exceed it. */
 const MOST_PARTS = 30;
-/** After a gap of years, few and far apart. */
 const LATE = 20;
 const SINCE = DAY_0 - 3_000 * DAY;
 const TO = DAY_0 + 3_000 * DAY;
@@ -35,7 +34,6 @@ const ids = dates.map((_, n) => `c-${String(n).padStart(5, "0")}`);
 let warehouse: Warehouse;
 beforeAll(async () => {
   warehouse = await startWarehouse();
-  // One part in each partition.
   for (let from = 0; from < dates.length; from += IN_A_MONTH) {
     const month = dates.slice(from, from + IN_A_MONTH);
     await warehouse.write(

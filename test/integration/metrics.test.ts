@@ -12,7 +12,6 @@ import { dashboardQueries, readRules, ruleQueries } from "../documents/watch-fil
 const ON_EVERY_SERIES = ["service"];
 const JOB = "conversation-export-";
 
-/** Series of Prometheus itself and of kube-state-metrics. */
 const ELSEWHERE: ReadonlySet<string> = new Set(["up", "kube_job_failed"]);
 
 let system: System;

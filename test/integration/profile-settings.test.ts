@@ -21,7 +21,6 @@ const OF_ALL = {
   wait_for_async_insert: "0",
 };
 
-/** Each changes results without an error where a statement does not override it. */
 const PROFILE = {
   limit: "10",
   offset: "1",

@@ -270,7 +270,6 @@ describe("many large open requests", () => {
 
   it("are counted and read in pieces: a process with a heap of 96 MB bears them", async () => {
     await sql("TRUNCATE TABLE data_subject_requests");
-    // Each has a hundred ids of 256 characters: 30 KB.
     await sql(`INSERT INTO data_subject_requests
       (client_id, request_id, version, request_type, identifiers, named, status, received_at, updated_at)
       SELECT concat('bulk-', toString(number % 7)), concat(lower(hex(MD5(toString(number)))), '-0'), ${2 ** 48},

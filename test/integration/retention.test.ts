@@ -245,7 +245,6 @@ describe("records with several dates", () => {
         await writeAll(exported(`gone-${first}`, time, time === 2 ? old : young));
         await writeAll(exported(`here-${first}`, time, time === 2 ? young : old));
       }
-    // Each has one date.
     await writeAll(exported("plain-old", 1, old), exported("plain-young", 1, young));
     await eraseAll(cutoffs);
     for (const first of Object.keys(orders)) {
@@ -578,7 +577,6 @@ it("ends alike when runs are killed at one statement after the other", async () 
   });
   const deleted = ["m-moved", "m-plain", "moved", "p", "plain"].map((id) => `short/${id} deleted`);
   expect(new Set(changes?.filter((one) => one.endsWith(" deleted")))).toEqual(new Set(deleted));
-  // Younger dates of moved records, without a row, expire later.
   expect(new Set(record_dates)).toEqual(
     new Set(["ever/m-plain", "ever/plain", "short/here", "short/m-here", "short/m-moved", "short/moved"]),
   );

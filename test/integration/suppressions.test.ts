@@ -14,7 +14,6 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { conversation, DAY, DAY_0, message } from "../warehouse/records.ts";
 
 const MANY = bySize(1_000_000, 20_000_000);
-/** What reading needs and leaves behind. */
 const READING_BYTES = 80e6;
 const BEFORE = DAY_0 + DAY;
 
@@ -199,7 +198,7 @@ it("drops no record whose hash is that of something erased", async () => {
     erased: [false, true],
   });
   await gate.stop();
-  // Without a row that has the hash, ClickHouse shows too little: everything is rejected.
+  // Without a row that has the hash, ClickHouse shows too little: the gate throws.
   const { gate: behind } = await startWriter(100, {
     hashes: async (take, options) =>
       (await store.hashes(take, options)) && take(high, low, Math.ceil(BEFORE / 1e6) + 1),
@@ -254,7 +253,6 @@ it(`holds ${MANY} suppressions in bounded memory, read without a text for each`,
   expect(held.gauges.conversation_export_suppression_bytes).toBeLessThan(MANY * 16);
   expect(held.grown).toBeLessThan(Math.min(400e6, READING_BYTES + MANY * 16));
   expect(held.seconds).toBeLessThan(bySize(60, 300));
-  // Above the limit nothing is held, with the same answers.
   const looked = await run(MANY - 1);
   expect(looked).toMatchObject({
     suspects: [true, true, true, true],

@@ -57,7 +57,7 @@ let deadLetters: DeadLetterReader;
 beforeAll(async () => {
   system = await startSystem("upkeep-jobs");
   const log = createLogger({ service: "test", level: "error" });
-  // Rejects records of the near future until a test accepts them.
+  // Rejects records of the near future until a test allows them.
   ingest = await system.service("ingest", { MAX_TIME_AHEAD_SECONDS: "0" });
   jobs = await system.service("jobs", JOBS_ENV);
   client = createJobClient({ url: system.stack.redis.url, log });
@@ -182,7 +182,7 @@ it("replays dead letters by reason, once, and lets a record that fails again not
 
 it("replays every dead letter once although the worker is killed twice", async () => {
   const count = bySize(600, 6_000);
-  // Some MB, so that a replay has several steps and rejects again what it rejected.
+  // Some MB, so that a replay has several steps; rejected events are rejected again.
   const body = "x".repeat(25_000);
   const arrivals = async (replays: number): Promise<number> => {
     const found = new Set<string>();

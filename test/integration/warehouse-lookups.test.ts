@@ -176,7 +176,6 @@ describe("the messages of one conversation", () => {
         SELECT 'dense', fromUnixTimestamp64Micro(${DAY_0} + number * ${STEP}, 'UTC'), concat('m', leftPad(toString(number), 8, '0')), ${version}, now64(6),
           ${conversation}, concat('{"_id":"m', leftPad(toString(number), 8, '0'), '","v":${version},"body":"', repeat('x', 100), '"}')
         FROM ${from}`);
-    // Corrections in separate parts, one older than what it meets.
     await insert(2, "'other'", `(SELECT number FROM numbers(${WINDOW_ROWS}) WHERE number % 2000 = 0)`);
     await insert(1, `if(number % ${EVERY} = 0, 'big', toString(number % 200003))`, `numbers(${WINDOW_ROWS})`);
     await insert(3, "'big'", `(SELECT number FROM numbers(${WINDOW_ROWS}) WHERE number % 2001 = 7)`);

@@ -76,7 +76,6 @@ async function ageLock(database: string, seconds: number): Promise<void> {
   await utimes(path?.startsWith("/") ? path : `${root}${path}`, then, then);
 }
 
-/** Prints the first applied migration, then runs `statement`. */
 function startMigration(url: string, statement: string): ChildProcessByStdio<null, Readable, null> {
   const index = new URL("../../packages/warehouse/src/index.ts", import.meta.url).href;
   const program = `import { writeSync } from "node:fs";
@@ -260,7 +259,6 @@ test("the server parses the statements for a cluster", async () => {
   expect((statements.get("CreateQuery") ?? 0) % 2).toBe(0);
 });
 
-/** Records statements and runs none. */
 const recordStatements = async (work: (url: string) => Promise<unknown>): Promise<readonly string[]> => {
   const statements: string[] = [];
   const server = createServer((request, response) => {

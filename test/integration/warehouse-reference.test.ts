@@ -34,7 +34,6 @@ const TOPICS: Readonly<Record<RecordKind, string>> = {
 
 type Taken = { readonly delivered: Delivered; readonly type: EventType };
 
-/** Some are replayed dead letters with the position of their arrival. */
 function deliver(random: ReturnType<typeof createRandom>): Taken[] {
   const sample = createSample({
     seed: `${seed}`,

@@ -194,7 +194,6 @@ describe("records that change while a window is read", () => {
         query(client, 1 + random.int(7), window),
         async () => {
           const some = ids.filter(() => random.chance(0.2));
-          // Updates within an instant, to a later one, and out of the window.
           await exportNow(some, (id) => (updatedAt.get(id) ?? 0) + random.pick([0, 1, SECOND, 3 * SECOND]));
           fresh += 1;
           if (random.chance(0.5)) await exportNow([`c${fresh}`], () => created + random.int(12) * SECOND);

@@ -3,7 +3,6 @@ import { until } from "../system/until.ts";
 import { programPath, startProgramPod } from "./program-pod.ts";
 
 const NAME = "client";
-/** For trying what network policies let through. */
 export const CLIENT_PORT = 9999;
 
 export type Seen = {

@@ -27,8 +27,7 @@ import { tryNetwork } from "./steps/network.ts";
 import { tryUpgrades } from "./steps/upgrades.ts";
 import type { Trial } from "./trial.ts";
 
-// Installs the image as docs/installation.md says and disturbs its pods while events come in and a client reads. The
-// servers run on this machine.
+// Installs the image as docs/installation.md says and disturbs its pods while events come in and a client reads.
 
 const NAMESPACE = "export-trial";
 const CLIENT_NAMESPACE = "export-trial-clients";

@@ -3,7 +3,7 @@ import { delimiter, dirname } from "node:path";
 import { promisify } from "node:util";
 import { findProgram } from "../chart/helm.ts";
 
-/** Returns the standard output; rejects with all output. */
+/** Returns the standard output; rejects with the last 30 lines of all output. */
 export const runScript = async (
   script: string,
   options: {

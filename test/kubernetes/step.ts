@@ -20,7 +20,6 @@ export type Row = {
 
 export type Steps = {
   readonly rows: readonly Row[];
-  /** @throws Error when clients saw what is not allowed */
   step(name: string, allowed: Allowed, work: () => Promise<string>): Promise<void>;
 };
 

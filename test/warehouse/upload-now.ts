@@ -1,7 +1,6 @@
 import type { WriteTicket } from "@conversation-export/domain";
 import type { RunUpload } from "@conversation-export/warehouse";
 
-/** A ticket of the present with the largest generation. */
 export const ticketNow = (): WriteTicket => ({
   stamp: Date.now() * 1000,
   generation: Number.MAX_SAFE_INTEGER,

@@ -54,7 +54,6 @@ export async function walk<Q extends PageQuery>(
     walked.pages.push({ rows, next });
     if (walked.pages.length > 10_000) throw new Error("the walk does not end");
     if (next === null) return walked;
-    // As a cursor carries it.
     behind = { after: next, ...(pace !== undefined && { pace }) };
     await between(records);
   }

@@ -22,9 +22,7 @@ export type Warehouse = {
   readonly topology: Topology;
   readonly writer: Writer;
   readonly reader: Reader;
-  /** Closed when the warehouse stops. */
   session(user: ClickhouseUser): Session;
-  /** Throws when ClickHouse rejects the statement. */
   sql(statement: string, user?: ClickhouseUser): Promise<string>;
   /** One batch; `statements`: only the first few inserts. */
   write(records: readonly ExportRecord[], uploadedAt?: number, statements?: number): Promise<void>;

@@ -10,7 +10,6 @@ import { refusalOf, type Trial } from "../trial.ts";
 type Expected = {
   readonly alert: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** How a command of its runbook names the cause. */
   readonly cause: RegExp;
   /** It looks back longer than the trial waits for its end. */
   readonly outlasts?: true;

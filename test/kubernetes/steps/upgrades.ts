@@ -10,7 +10,6 @@ const podNames = async (release: Release): Promise<string[]> =>
     .map(({ metadata }) => metadata.name)
     .sort();
 
-/** Must leave every pod as it is; resolves to Helm's output. */
 const failingUpgrade = async (
   { release }: Trial,
   set: Readonly<Record<string, string>>,
