@@ -1,4 +1,3 @@
-/** The variables without a default. */
 export const REQUIRED = {
   CLICKHOUSE_URL: "http://reader:secret@127.0.0.1:8123/export",
   CLICKHOUSE_LOOKUP_URL: "http://lookup:secret@127.0.0.1:8123/export",

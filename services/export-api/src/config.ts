@@ -38,13 +38,12 @@ const rateWindows = z.string().transform((text, context): readonly RateWindow[] 
 
 const commonRateLimits = variable("RATE_LIMITS", rateWindows.prefault("10/1s"));
 
-/** Of a human scale: nobody is erased every 100 ms. */
 const REQUEST_WINDOWS = "1/1s,100/1h,1000/1d";
 
-/** With a day, since each trigger costs money, and an idempotency key is remembered for a day. */
+/** Per day too, since each trigger costs money. */
 const TRIGGER_WINDOWS = "10/1s,10000/1d";
 
-/** Limits of an operation for clients without their own: its variable, or else RATE_LIMITS. */
+/** Its own variable, or else RATE_LIMITS. */
 const rateLimits =
   (operation: string): SettingReader<readonly RateWindow[]> =>
   (env) => {
@@ -76,11 +75,7 @@ const LEGACY_DATES = {
   sunset: variable("LEGACY_SUNSET", day.optional()),
 };
 
-/**
- * Reads the dates in the headers of the legacy versions.
- *
- * @throws ConfigError when the sunset is earlier than the deprecation (RFC 9745, section 4)
- */
+/** @throws ConfigError when the sunset is earlier than the deprecation (RFC 9745, section 4) */
 const readLegacyDates = (env: Environment): Settings<typeof LEGACY_DATES> => {
   const dates = readSettings(LEGACY_DATES, env);
   if (dates.deprecation === undefined || dates.sunset === undefined || dates.deprecation <= dates.sunset) {
@@ -91,9 +86,7 @@ const readLegacyDates = (env: Environment): Settings<typeof LEGACY_DATES> => {
 
 const SETTINGS = {
   clickhouse: serverSettings.clickhouse,
-  /** ClickHouse with the user for what each request needs before its page. */
   clickhouseLookup: (env: Environment) => requireClickhouseUser(env, "LOOKUP"),
-  /** ClickHouse with the user that stores erasure requests. */
   clickhouseIntake: (env: Environment) => requireClickhouseUser(env, "INTAKE"),
   redis: serverSettings.redis,
   kafka: serverSettings.kafka,
@@ -101,7 +94,7 @@ const SETTINGS = {
   smsTopic: shared.smsTopic,
   cursorSecret: shared.cursorSecret,
   previousCursorSecret: shared.previousCursorSecret,
-  /** Public address of the service including `/api`, without a trailing slash. */
+  /** With `/api`, without a trailing slash. */
   publicBaseUrl: variable(
     "PUBLIC_BASE_URL",
     z
@@ -109,7 +102,7 @@ const SETTINGS = {
       .transform((address) => address.replace(/\/+$/, ""))
       .optional(),
   ),
-  /** Proxies whose X-Forwarded-* headers are trusted: addresses, networks or names of ranges. */
+  /** Addresses, networks or names of ranges. */
   trustedProxies: variable("TRUSTED_PROXIES", proxies.default(["loopback"])),
   linkBounds: variable("LINK_BOUNDS", z.enum(LINK_BOUNDS).default("same")),
   legacy: readLegacyDates,
@@ -119,17 +112,15 @@ const SETTINGS = {
     data_subject_request_status: rateLimits("DATA_SUBJECT_REQUEST_STATUS"),
     sms_trigger: variable("RATE_LIMITS_SMS_TRIGGER", rateWindows.prefault(TRIGGER_WINDOWS)),
   } satisfies Record<LimitName, unknown>,
-  /** What one client may have in erasure requests. */
   requestCaps: {
     open: variable("MAX_OPEN_DATA_SUBJECT_REQUESTS", count(1_000)),
-    // Fewer than one request can have would refuse that one on every day.
+    // Fewer than one request can hold would reject it every day.
     identifiersPerDay: variable("MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY", count(5_000, MAX_NAMES)),
   },
-  /** When an unfinished request for erasure is overdue. */
   erasureDeadlineMs: shared.erasureDeadlineMs,
-  /** Limits of failed authentications per address. */
+  /** Failed authentications per address. */
   authFailureLimits: variable("AUTH_FAILURE_LIMITS", rateWindows.prefault("20/1m")),
-  /** Limits of look-ups that find no key, of all addresses together. */
+  /** Look-ups that find no key, of all addresses. */
   authLookupLimits: variable("AUTH_LOOKUP_LIMITS", rateWindows.prefault("1200/1m")),
   pages: {
     perProcess: variable("MAX_PAGES", count(16)),
@@ -137,7 +128,7 @@ const SETTINGS = {
     maxWaiting: variable("MAX_WAITING_PAGES", count(256)),
     maxWaitMs: variable("PAGE_WAIT_MS", count(10_000)),
   },
-  /** Of one client, over all processes. */
+  /** Per client, over all processes. */
   maxClientPages: variable("MAX_SHARED_PAGES_PER_CLIENT", count(8)),
   maxStreams: variable("MAX_STREAMS_PER_CLIENT", count(4)),
   /** 0: no check for overload. */
@@ -160,9 +151,5 @@ const SETTINGS = {
 
 export type Config = Settings<typeof SETTINGS>;
 
-/**
- * Reads the configuration.
- *
- * @throws ConfigError that names every invalid variable
- */
+/** @throws ConfigError that names every invalid variable */
 export const readConfig = (env: Environment = process.env): Config => readSettings(SETTINGS, env);

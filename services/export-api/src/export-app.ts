@@ -50,29 +50,26 @@ export type ExportAppDeps = {
   readonly campaigns: Omit<SmsTriggerDeps, "log" | "now">;
   readonly log: Logger;
   readonly metrics: ExportMetrics;
-  /** Milliseconds that never run backwards. */
+  /** Monotonic milliseconds. */
   readonly clock: () => number;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
   readonly cursorSecret: string;
   readonly previousCursorSecret?: string | undefined;
   readonly publicBaseUrl?: string | undefined;
   readonly trustedProxies: readonly string[];
   readonly linkBounds: LinkBounds;
-  /** When the versions before v2 were deprecated, and when they end. */
   readonly legacy: { readonly deprecation: Date | undefined; readonly sunset: Date | undefined };
   readonly keyCacheMs: number;
   readonly idleMs: number;
   readonly sweep: SweepBuffers;
   readonly maxEventLoopDelayMs: number;
   readonly maxConnections: number;
-  /** Whether HSTS covers the hosts below this one. */
   readonly hstsSubDomains: boolean;
-  /** Whether the page that shows the OpenAPI document is served. */
+  /** Serves the page that shows the OpenAPI document. */
   readonly reference: boolean;
 };
 
-/** Assembles the whole HTTP API from its stores, limits and settings. */
 export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
   const { reader, watermark, metrics, log, clock, now } = deps;
   const keys = createAuthenticate({

@@ -5,7 +5,7 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 
 export type ExportMetrics = ReturnType<typeof createExportMetrics>;
 
-/** Registers what the service counts. Labels never come from a request, but for ids of registered clients. */
+/** Labels never come from a request, except ids of registered clients. */
 export const createExportMetrics = (metrics: Metrics, slots: Pick<Slots, "waiting">) => ({
   requests: metrics.counter(
     "conversation_export_api_requests_total",

@@ -40,23 +40,23 @@ import { createBufferSweep, youngCollector } from "./formats/buffer-sweep.ts";
 import { createStableCache } from "./lists/stable-cache.ts";
 import { createWatermarkCache } from "./lists/watermark.ts";
 
-/** For keys, watermarks and campaigns. */
+/** Keys, watermarks and campaigns. */
 const LOOKUP_CONNECTIONS = 24;
-/** Beside the pages: counts of candidates and ends of steps. */
+/** Beside pages: numbers of rows to scan and ends of steps. */
 const SPARE_CONNECTIONS = 16;
 const INTAKE_CONNECTIONS = 8;
-/** About 4 MB of hashes; further keys count as unknown until a look-up has found them. */
+/** About 4 MB of hashes; further keys are unknown until a look-up finds them. */
 const MAX_KNOWN_KEYS = 50_000;
-/** How exact the last use of a key is. */
+/** Precision of a key's last use. */
 const USED_KEYS_PAUSE_MS = 60_000;
 const KNOWN_KEYS_PAUSE_MS = 5_000;
 const WATERMARK_MAX_AGE_MS = 2_000;
 const STABLE_MAX_AGE_MS = 1_000;
 const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
-/** Bodies of up to 4 MB that are taken in at a time. */
+/** Bodies of up to 4 MB. */
 const BODIES = { perProcess: 48, perClient: 16, maxWaiting: 256, maxWaitMs: 10_000 };
-/** For so long what a process that died has read counts. */
+/** How long reads of a dead process count. */
 const BOUND_LEASE_MS = 30_000;
 const KAFKA_STALL_MS = 5_000;
 const SAMPLED_BY_CALLERS_PER_SECOND = 1;
@@ -77,7 +77,7 @@ const onOwn = (): void => limitMetrics.limited.inc({ limit: "slots" });
 const slots = { page: createSlots({ ...config.pages, onOwn }), body: createSlots({ ...BODIES, onOwn }) };
 const metrics = createExportMetrics(registry, slots.page);
 const application = "export-api";
-// A user and a pool of its own, so that key look-ups do not wait behind pages or share their limits.
+// Own user and pool, so that key look-ups neither wait behind pages nor share their limits.
 const lookups = createSession({
   ...config.clickhouseLookup,
   application,
@@ -86,7 +86,7 @@ const lookups = createSession({
 const pages = createSession({
   ...config.clickhouse,
   application,
-  // A stream, of lines or Parquet, opens one step ahead.
+  // A stream opens one step ahead.
   maxConnections: 2 * config.pages.perProcess + SPARE_CONNECTIONS,
 });
 const intake = createSession({ ...config.clickhouseIntake, application, maxConnections: INTAKE_CONNECTIONS });
@@ -108,7 +108,7 @@ const requests = createRequestStore({
   now: Date.now,
   idSecret: config.cursorSecret,
 });
-// A request is answered with 503 at once while Redis is away.
+// While Redis is away, a request gets 503 at once.
 const jobs = createJobClient({ ...config.redis, log, connectWithinMs: 0 });
 const publisher = createTriggerPublisher({
   producer: createProducer({ ...config.kafka, clientId: "conversation-export-api", log }),
@@ -116,7 +116,6 @@ const publisher = createTriggerPublisher({
   stallMs: KAFKA_STALL_MS,
   log,
 });
-/** What one client may read at a time, over all processes. */
 const boundOf = (what: "pages" | "streams", most: number, onUnshared: () => void) => {
   const slots = createSharedSlots({ redis, most, leaseMs: BOUND_LEASE_MS, log, onUnshared });
   return createClientBound({ what, most, slots, metrics: limitMetrics });
@@ -138,7 +137,7 @@ const app = createExportApp({
   usedKeys,
   slots,
   bounds: {
-    // Its rate limit was counted by this process only as well, and says so.
+    // The request's rate limit already reports it.
     pages: boundOf("pages", config.maxClientPages, () => undefined),
     streams: boundOf("streams", config.maxStreams, () => limitMetrics.unshared.inc()),
   },
@@ -214,7 +213,7 @@ const running = run({
     {
       name: "warehouse",
       start: () =>
-        // The old pods of a roll-out go when this one is ready, so all users are tried.
+        // Old pods go when this one is ready, so all users are tried.
         retry(() => Promise.all([reader.ping(), requests.ping()]), {
           signal: stopping.signal,
           onRetry: (error, attempt) =>

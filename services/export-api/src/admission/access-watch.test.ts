@@ -17,14 +17,12 @@ afterEach(async () => {
 const EVERY_MS = 20;
 const away = new WarehouseError("warehouse_unavailable", "ECONNREFUSED", true, undefined);
 
-/** An answer whose first bytes have come, and which says no more by itself. */
 const endless = (): Readable => {
   const records = new Readable({ read() {} });
   records.push('{"_id":"a"}\n');
   return records;
 };
 
-/** Serves lists that never end, to a client whose right may change. */
 const serve = async () => {
   const { reader } = createListReader({});
   const state: { client: ApiClient | null; away: boolean; asked: number } = {
@@ -67,7 +65,7 @@ const serve = async () => {
   return { ...test, state, port };
 };
 
-/** Begins to read; the promise resolves with what ended the answer. */
+/** The promise resolves with what ended the answer. */
 const begin = async (port: number, path: string, accept: string) => {
   const call = http.get({ host: "127.0.0.1", port, path, headers: { ...AUTHORIZED, accept } });
   call.on("error", () => undefined);
@@ -103,7 +101,6 @@ describe("an answer under way", () => {
     const { response, ended } = await begin(port, path, accept);
     expect(response.statusCode).toBe(200);
     const asked = state.asked;
-    // It goes on while the key is allowed.
     await expect.poll(() => state.asked, { interval: 5 }).toBeGreaterThan(asked + 1);
     expect(response.complete).toBe(false);
     state.client = null;

@@ -1,22 +1,17 @@
 import { retry } from "@conversation-export/runtime";
 
-/** Whether the key of a request may still do what the request began with. */
 export type AccessWatch = {
-  /** Aborts, with the error to answer with, when the key is found to be no longer allowed. */
+  /** Aborts with the error to answer with. */
   readonly lost: AbortSignal;
-  /** @throws ApiError when the key is no longer allowed */
+  /** @throws ApiError once the key is no longer allowed */
   check(): Promise<void>;
   end(): void;
 };
 
-/** A key whose look-ups fail for longer counts as lost, as for a new request. */
+/** If look-ups fail for this long, the key counts as lost, as for a new request. */
 const ASK_WITHIN_MS = 15_000;
 
-/**
- * Asks whether a key is still allowed, every `everyMs` and by `check`.
- *
- * @param deps.ask throws an ApiError when the key is no longer allowed; `fresh`: not by an answer that is cached
- */
+/** `ask` throws an ApiError when the key is no longer allowed; `fresh` bypasses caches. */
 export const watchAccess = (deps: {
   readonly ask: (fresh: boolean) => Promise<void>;
   readonly everyMs: number;

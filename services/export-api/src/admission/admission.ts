@@ -13,7 +13,6 @@ import { PARQUET_TYPE, streamTypeOf, wantsParquetOnly } from "../formats/stream-
 import type { Slots } from "./slots.ts";
 import type { UsedKeys } from "./used-keys.ts";
 
-/** A signal that aborts when the response closes before its end. */
 const closeSignal = (response: ServerResponse): AbortSignal => {
   const controller = new AbortController();
   if (response.destroyed) controller.abort();
@@ -23,11 +22,7 @@ const closeSignal = (response: ServerResponse): AbortSignal => {
   return controller.signal;
 };
 
-/**
- * Admits a request to its operation: key, scope, rate limit, slot, then the operation.
- *
- * @param deps.askAgainMs how often it is asked whether the key may still do what its request began with
- */
+/** Checks the key, scope, rate limit and slot, in this order, before the operation. */
 export const createAdmission = (deps: {
   readonly authenticate: Authenticate;
   readonly findAgain: FindAgain;
@@ -65,7 +60,7 @@ export const createAdmission = (deps: {
     try {
       await serveWatched(endpoint, { request, reply, client, access });
     } catch (error) {
-      // What it has cancelled fails with errors of its own.
+      // Cancelled work fails with errors of its own.
       access.lost.throwIfAborted();
       throw error;
     } finally {
@@ -101,7 +96,7 @@ export const createAdmission = (deps: {
       try {
         await withinSpan(request.facts.span, () => serve(endpoint, request, reply));
       } catch (error) {
-        // The caller has gone, and the error most likely comes from cancelling its query.
+        // The caller has gone; the error most likely comes from cancelling its query.
         if (!reply.raw.destroyed) throw error;
         request.facts.pageEnd = "client_gone";
       }

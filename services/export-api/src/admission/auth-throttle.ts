@@ -8,30 +8,29 @@ const MAX_ADDRESSES = 10_000;
 const DEFAULT_WINDOWS: readonly RateWindow[] = [{ requests: 20, seconds: 60 }];
 /** A site has many subscribers. */
 const SITE_FACTOR = 4;
-/** The part of the total that look-ups from addresses over their limit may use up. */
+/** For look-ups from addresses over their limit. */
 const SHARE_OVER_LIMIT = 1 / 2;
-/** Look-ups at a time: while the warehouse is slow, known keys need its connections. */
+/** While the warehouse is slow, known keys need its connections. */
 const MAX_RUNNING = 8;
 const BUSY_RETRY_SECONDS = 1;
 
-/** How a failure is answered: 401 or 403; 429 for the address; 429 without a look-up. */
+/** 401 or 403; 429 for the address; 429 without a look-up. */
 export type FailureResult = "refused" | "limited" | "unchecked";
 
-/** A look-up of a key that this process does not know; it ends with one of these. */
+/** Ends with one of these calls. */
 export type Attempt = {
-  /** The key is good, or nobody could tell: it was no failure. */
+  /** The key is good, or the look-up failed. */
   forgive(): void;
-  /** The key is bad. @throws ApiError 429 when the address had used up its failures before */
+  /** @throws ApiError 429 if the address had already used up its failures */
   refused(): void;
 };
 
-/** Slows down guessing of keys. Counts in this process: each replica allows the windows once. */
+/** Counts in this process, so each replica allows the windows once. */
 export type AuthThrottle = {
-  /** Counts a failed authentication. @throws ApiError 429 while the address has used up its failures */
+  /** @throws ApiError 429 while the address has used up its failures */
   failed(address: string): void;
   /**
-   * Counts a look-up as failed before it is made, so parallel guesses do not reach the warehouse. An
-   * exhausted address may still look up.
+   * Counts before the look-up, so that parallel guesses stay few.
    * @throws ApiError 429 when the total is used up or too many run
    */
   attempt(address: string): Attempt;
@@ -40,11 +39,7 @@ export type AuthThrottle = {
 const times = (windows: readonly RateWindow[], factor: number): readonly RateWindow[] =>
   windows.map(({ requests, seconds }) => ({ requests: Math.max(Math.floor(requests * factor), 1), seconds }));
 
-/**
- * @param deps.windows failed authentications per address; no windows is no limit
- * @param deps.total look-ups that fail, of all addresses together; no windows is no limit
- * @param deps.onFailure called for each failure, however it is answered
- */
+/** `windows` are per address, `total` for all; an empty list is no limit. */
 export const createAuthThrottle = (
   deps: {
     readonly windows?: readonly RateWindow[];
@@ -66,7 +61,6 @@ export const createAuthThrottle = (
           limits: index === 0 ? windows : times(windows, SITE_FACTOR),
         }));
 
-  /** The refusal that an address has earned by its failures so far. */
   const refusalOf = (address: string) => {
     for (const { network, limits } of limitsOf(address)) {
       const { allowed, window, retryAfter } = failures.peek(network, limits);
@@ -79,7 +73,6 @@ export const createAuthThrottle = (
     for (const { network, limits } of limitsOf(address)) failures.consume(network, limits);
   };
 
-  /** @throws the refusal that the address has earned before this failure */
   const fail = (refusal: ApiError | undefined): void => {
     onFailure?.(refusal === undefined ? "refused" : "limited");
     if (refusal !== undefined) throw refusal;

@@ -167,7 +167,7 @@ it("answers 429 to an address that failed too often, but for keys that are known
       expect(await statusOf(authenticate(header))).toBe(429);
     }
   }
-  // One from over the limit, which is half of the total.
+  // Addresses over their limit get half of the total.
   expect(seen.lookups).toBe(3);
   expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
   seen.now += 10_001;
@@ -275,7 +275,6 @@ it("finds a key again, from the warehouse when asked for it", async () => {
   expect(seen.lookups).toBe(1);
   expect(await findAgain(headers, true)).toEqual(answer);
   expect(seen.lookups).toBe(2);
-  // What it learned counts for new requests too.
   expect(await authenticate(headers.authorization)).toEqual(answer);
   answer = { ...CLIENT, clientDeleted: true };
   expect(await statusOf(findAgain(headers, true))).toBe(404);

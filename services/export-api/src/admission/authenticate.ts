@@ -8,30 +8,18 @@ import type { KnownKeys } from "./known-keys.ts";
 const MAX_KEYS = 10_000;
 const MAX_UNKNOWN_MS = 2_000;
 
-/** Headers that may carry a key; it counts in the first alone. */
+/** A key counts only in `authorization`. */
 export type KeyHeaders = {
   readonly authorization?: string | undefined;
   readonly "x-api-key"?: string | readonly string[] | undefined;
 };
 
-/** Failures are counted by `address`. */
 export type Authenticate = (headers: KeyHeaders, address: string) => Promise<ApiClient>;
 
-/**
- * Finds the client of a key that was found before, for as long as its request lasts.
- * @param fresh the warehouse is asked, even if an answer is cached
- * @throws ApiError 401 or 404 when the key is no longer valid; the reader's error when the warehouse does not answer
- */
+/** `fresh` bypasses the cache. @throws ApiError 401 or 404 when the key is no longer valid */
 export type FindAgain = (headers: KeyHeaders, fresh: boolean) => Promise<ApiClient>;
 
-/**
- * Finds the client of an Authorization header. A known key is accepted from any address.
- * @throws ApiError 401 for a missing, malformed, unknown or revoked key, 429 after too many failures of the
- * address or when too many unknown keys are looked up, 404 for a key of a deleted client; the reader's
- * error when the warehouse does not answer
- * @param deps.cacheMs how long an answer of the warehouse is cached; for an unknown key at most 2 s
- * @param deps.clock milliseconds that never run backwards
- */
+/** `clock`: monotonic ms. Its functions throw ApiError 401, 404 for a deleted client, or 429. */
 export const createAuthenticate = (deps: {
   reader: Pick<Reader, "findKey">;
   cacheMs: number;
@@ -41,14 +29,14 @@ export const createAuthenticate = (deps: {
   onLookup: (result: "cached" | "asked" | "malformed") => void;
 }): { readonly authenticate: Authenticate; readonly findAgain: FindAgain } => {
   const { reader, cacheMs, clock, throttle, known, onLookup } = deps;
-  // fetch coalesces concurrent look-ups of one key; values are wrapped because the cache holds no null.
+  // fetch coalesces look-ups; values are wrapped because the cache holds no null.
   const keys = new LRUCache<string, { client: ApiClient | null }>({
     max: MAX_KEYS,
     ttl: cacheMs,
     ttlResolution: 0,
     perf: { now: clock },
     ignoreFetchAbort: true,
-    // An answer that is not old stays good when an earlier look fails.
+    // A fresh answer stays good when an earlier look-up fails.
     noDeleteOnFetchRejection: true,
     fetchMethod: async (hash, _stale, { options }) => {
       onLookup("asked");
@@ -58,7 +46,7 @@ export const createAuthenticate = (deps: {
     },
   });
 
-  /** Running look-ups of unknown keys. Requests with the same key wait for them. */
+  /** Requests with the same unknown key wait for its look-up. */
   const asking = new Map<string, Promise<ApiClient | null>>();
 
   const refuse = (address: string, what: Parameters<typeof unauthorized>[0]): ApiError => {

@@ -4,7 +4,6 @@ import { createListReader, createTestApp, AUTHORIZED } from "../http/app.fixture
 import { createClientBound } from "./client-bound.ts";
 import { createRateLimitMetrics } from "./rate-limit.ts";
 
-/** Shared slots of this process alone. */
 const slotsOf = (most: number) => {
   const used = new Map<string, number>();
   const take = (key: string) => {
@@ -62,6 +61,5 @@ it("counts a page while it is read, a stream as both, and gives them back howeve
   expect(await status("application/json")).toBe(429);
   slots.used.set("pages:acme", 0).set("streams:acme", 1);
   expect(await status("application/x-ndjson")).toBe(429);
-  // What was taken before the refusal is free again.
   expect(slots.used.get("pages:acme")).toBe(0);
 });

@@ -3,12 +3,11 @@ import { quotaExceeded } from "../http/api-error.ts";
 import type { RateLimitMetrics } from "./rate-limit.ts";
 
 const RETRY_AFTER_SECONDS = 10;
-/** What is bounded, by the name in metrics. */
 const WHAT = { pages: "pages", streams: "streams" } as const;
 
-/** What one client may read at a time, over all processes: each holds a slot for as long as it is read. */
+/** Limits what one client reads at a time, over all processes. */
 export type ClientBound = {
-  /** Returns the function that ends it. @throws ApiError 429 when the client reads as many as allowed */
+  /** Returns the function that ends it. @throws ApiError 429 at the limit */
   begin(clientId: string): Promise<() => void>;
 };
 

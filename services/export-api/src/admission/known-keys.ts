@@ -1,20 +1,18 @@
 import type { Logger } from "@conversation-export/runtime";
 import { LRUCache } from "lru-cache";
 
-/** Keys that a look-up found before they were loaded, or that are more than are loaded. */
+/** Keys found by look-ups but not among the loaded ones. */
 const MAX_FOUND = 10_000;
 
-/** Hashes of valid keys: no failures of others bound their look-ups. */
+/** Look-ups of these keys are not limited by failures of others. */
 export type KnownKeys = {
   has(hash: string): boolean;
   add(hash: string): void;
-  /** A look-up has found the key no longer valid. */
   remove(hash: string): void;
-  /** Loads the valid keys anew; what was loaded before stays when that fails. Never rejects. */
+  /** Keeps the loaded keys when loading fails. Never rejects. */
   refresh(): Promise<void>;
 };
 
-/** @param deps.load the hashes of the valid keys, a bounded number of them */
 export const createKnownKeys = (deps: {
   readonly load: () => Promise<readonly string[]>;
   readonly log: Logger;

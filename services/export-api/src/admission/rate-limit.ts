@@ -14,7 +14,7 @@ const UNITS = [
 
 export type RateLimitMetrics = ReturnType<typeof createRateLimitMetrics>;
 
-/** Registers the metrics of rate limits; `unshared` is for the limiter's `onUnshared`. */
+/** `unshared` is for the limiter's `onUnshared`. */
 export const createRateLimitMetrics = (metrics: Metrics) => ({
   limited: metrics.counter(
     "conversation_export_api_rate_limited_total",
@@ -29,8 +29,7 @@ export const createRateLimitMetrics = (metrics: Metrics) => ({
 
 export type RateLimit = {
   /**
-   * Counts a request of an authenticated client and sets the X-RateLimit headers (section 8 of the
-   * specification) of `reply`; none when the client has no limit there.
+   * Sets the X-RateLimit headers (specification, section 8) unless the client has no limit.
    * @throws ApiError 429
    */
   admit(
@@ -40,7 +39,7 @@ export type RateLimit = {
   ): Promise<void>;
 };
 
-/** @param deps.defaults hold for clients without windows of their own; no windows is no limit */
+/** `defaults` are for clients without their own windows; an empty list is no limit. */
 export const createRateLimit = (deps: {
   readonly limiter: RateLimiter;
   readonly defaults: Readonly<Record<LimitName, readonly RateWindow[]>>;
@@ -64,7 +63,7 @@ export const createRateLimit = (deps: {
   };
 };
 
-/** The window in words, such as `10 requests per 1 second`. */
+/** Such as `10 requests per 1 second`. */
 export const describeRate = ({ requests, seconds }: RateWindow, what = "request"): string => {
   const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ["second", 1];
   return `${counted(requests, what)} per ${counted(seconds / size, unit)}`;

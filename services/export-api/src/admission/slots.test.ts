@@ -11,7 +11,6 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Takes slots and notes in `served` who was served in which order. */
 const createQueue = (limits: Partial<Parameters<typeof createSlots>[0]> = {}) => {
   const slots = createSlots({ perProcess: 1, perClient: 1, maxWaiting: 100, maxWaitMs: 60_000, ...limits });
   const served: string[] = [];
@@ -20,11 +19,10 @@ const createQueue = (limits: Partial<Parameters<typeof createSlots>[0]> = {}) =>
       served.push(name);
       return release;
     });
-    // A wait that a test leaves behind ends in another test.
+    // A wait left behind would reject in another test.
     taken.catch(() => undefined);
     return taken;
   };
-  /** Holds the slot for a moment. */
   const visit = async (client: string, name = client): Promise<void> => (await take(client, name))();
   return { slots, served, take, visit };
 };
@@ -185,7 +183,6 @@ type Visit = {
 };
 type Grant = { readonly client: string; readonly alsoWaiting: ReadonlySet<Visit> };
 
-/** Draws what happens next: a client comes, one who holds a slot releases it, or one who waits goes away. */
 const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("take"), pick: fc.nat(4) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("release"), pick: fc.nat(20) }) },
@@ -216,7 +213,7 @@ it("holds the caps, loses no slot and starves nobody, whatever happens", async (
         if (visit.waited) checkTurn(visit.client, alsoWaiting);
         if (visit.waited) grants.push({ client: visit.client, alsoWaiting });
       };
-      /** Since the last turn of this client everybody had one who has waited since then and may run. */
+      /** Since this client's last turn, every other that waited and may run has had one. */
       const checkTurn = (client: string, waiting: ReadonlySet<Visit>): void => {
         const last = grants.findLastIndex((grant) => grant.client === client);
         for (const other of waiting) {
@@ -239,7 +236,7 @@ it("holds the caps, loses no slot and starves nobody, whatever happens", async (
           expect(slots.waiting).toBe(given.maxWaiting);
           const counts = Object.values(Object.groupBy(inState("waiting"), (other) => other.client));
           const own = inState("waiting").filter((other) => other.client === client).length;
-          // Nobody who stays has more than one place more than who was refused.
+          // No waiting client has over one place more than the rejected one.
           for (const others of counts) expect((others?.length ?? 0) - own).toBeLessThanOrEqual(1);
         };
         outcomes.push(taken.then((release) => noteGrant(visit, release), noteRefusal));

@@ -3,10 +3,9 @@ import { quotaExceeded } from "../http/api-error.ts";
 
 export type Slots = {
   /**
-   * Waits for a slot and returns the function that frees it.
-   * @throws ApiError 429 in place of that below when the client's own requests hold all that it may have
-   * @throws ServiceError `too_many_pages` (retryable) when too many wait or the wait is too long; the reason
-   * of `signal` when it aborts first
+   * Returns the function that frees the slot.
+   * @throws ApiError 429 when the client's own requests fill its share
+   * @throws ServiceError `too_many_pages` (retryable) when too many wait or too long; the reason of `signal`
    */
   take(clientId: string, signal: AbortSignal): Promise<() => void>;
   readonly inUse: number;
@@ -19,11 +18,8 @@ type Waiter = { readonly grant: () => void; readonly refuse: (error: Error) => v
 type Line = { running: number; readonly waiters: Waiter[] };
 
 /**
- * Slots shared fairly: clients in turn, one client's requests in order. A client at its cap holds up nobody.
- * @param deps.maxWaiting how many requests may wait; when all places are taken, a client with fewer waiting
- * displaces the newest request of the client with the most
- * @param deps.maxWaitMs how long a request may wait
- * @param deps.onOwn called when a client is refused for its own requests
+ * Clients take turns. When no place to wait is left, a client with fewer waiting displaces the newest request
+ * of the one with the most.
  */
 export const createSlots = (deps: {
   readonly perProcess: number;
@@ -33,7 +29,7 @@ export const createSlots = (deps: {
   readonly onOwn?: () => void;
 }): Slots => {
   const { perProcess, perClient, maxWaiting, maxWaitMs, onOwn } = deps;
-  // All clients that run or wait; the waiting ones in the order of their turns.
+  // Clients that run or wait, in the order of their turns.
   const lines = new Map<string, Line>();
   let inUse = 0;
   let waiting = 0;
@@ -68,20 +64,17 @@ export const createSlots = (deps: {
     };
   };
 
-  /**
-   * Grants one waiting request. One is enough: while other slots were free, only clients at their cap waited.
-   */
+  /** One is enough: while other slots were free, only clients at their cap waited. */
   const grantFreed = (): void => {
     const next = [...lines].find(([, { running, waiters }]) => waiters.length > 0 && running < perClient);
     if (next === undefined) return;
     const [clientId, line] = next;
-    // Moved to the end: its next turn comes after all others.
+    // To the end: its next turn comes after all others.
     lines.delete(clientId);
     lines.set(clientId, line);
     line.waiters[0]?.grant();
   };
 
-  /** Makes room for a request of this client by refusing one of the client with the most waiting. */
   const displace = (clientId: string): boolean => {
     const own = lines.get(clientId)?.waiters.length ?? 0;
     const longest = [...lines.values()].reduce<Line | undefined>(
@@ -95,7 +88,7 @@ export const createSlots = (deps: {
   const wait = (clientId: string, signal: AbortSignal): Promise<() => void> =>
     new Promise((resolve, reject) => {
       const line = lines.get(clientId) ?? { running: 0, waiters: [] };
-      // A client that begins to wait gets its first turn after those already waiting.
+      // Its first turn comes after those already waiting.
       if (line.waiters.length === 0) lines.delete(clientId);
       lines.set(clientId, line);
       const leave = (): void => {
@@ -125,7 +118,7 @@ export const createSlots = (deps: {
   return {
     take: async (clientId, signal) => {
       signal.throwIfAborted();
-      // Clients that wait while a slot is free are at their cap, so none of them is passed over.
+      // Clients that wait while a slot is free are at their cap, so none is passed over.
       if (inUse < perProcess && (lines.get(clientId)?.running ?? 0) < perClient) {
         return occupy(clientId, lineOf(clientId));
       }

@@ -1,15 +1,13 @@
 import type { KeyUses } from "@conversation-export/queue";
 import type { Logger } from "@conversation-export/runtime";
 
-/** Keeps when keys were used last, so that unused ones are found. */
 export type UsedKeys = {
-  /** Notes in memory that a key was used now. */
   use(keyId: string): void;
-  /** Stores what was noted since it was called last; what cannot be stored is kept. Never rejects. */
+  /** Keeps what cannot be stored. Never rejects. */
   save(): Promise<void>;
 };
 
-/** @param deps.now ms since the epoch */
+/** `now`: epoch milliseconds. */
 export const createUsedKeys = (deps: {
   readonly store: Pick<KeyUses, "note">;
   readonly now: () => number;

@@ -121,7 +121,7 @@ describe("pages of changes", () => {
     world.until = NOW * 1_000 + 5_000_000;
     changes.push(change(102, "e"), change(106, "f"));
     expect((await get(`?cursor=${again.cursor}`)).ids).toEqual(["e"]);
-    // The cursor of a page stays good: a reader that has lost an answer asks again.
+    // A reader that lost the answer asks again with the same cursor.
     expect((await get(query)).ids).toEqual(["e"]);
   });
 
@@ -131,7 +131,6 @@ describe("pages of changes", () => {
     expect(first.since).toBe("2026-10-04T23:58:21.000000Z");
     const second = await get(`?stored_since=${first.since}`);
     expect([second.ids, second.end]).toEqual([["a", "b", "a", "c", "d"], true]);
-    // What is stored behind the stable instant comes next, and nothing between is left out.
     expect(second.since).toBe("2026-10-05T00:00:00.000000Z");
     world.until = NOW * 1_000 + 5_000_000;
     changes.push(change(100, "e"));
@@ -154,7 +153,6 @@ describe("pages of changes", () => {
     expect((await get("?stored_since=2026-10-04T23:58:23Z")).ids).toEqual(["c", "d"]);
     await get("?cursor=");
     expect(changeQueries.at(-1)).toMatchObject({ after: { date: 0, id: "" }, pageSize: 1_000 });
-    // A cursor is given whatever the begin is, and goes on from there.
     const { cursor, end } = await get("?stored_since=9999-12-31T00:00:00Z");
     expect(end).toBe(true);
     expect((await get(`?cursor=${cursor}`)).end).toBe(true);
@@ -230,7 +228,7 @@ describe("a cursor of changes", () => {
     const expired = await refusal(`?cursor=${cursor}`);
     expect(expired).toMatchObject({ status: 410, type: "resource_not_found" });
     expect(expired.details).toContain("30 days");
-    // Its reader began as long ago, but has come further.
+    // This reader began as long ago but has read further.
     expect((await get(`?cursor=${fresh}`)).end).toBe(true);
   });
 
@@ -249,7 +247,7 @@ describe("a cursor of changes", () => {
     world.now = NOW + 20 * DAY_MS;
     const second = await get(`?page_size=1&cursor=${first.cursor}`);
     expect(second.ids).toEqual(["old299"]);
-    // What it has read first may have been deleted since, and forgotten.
+    // What it read first may have been deleted and forgotten since.
     world.now = NOW + 31 * DAY_MS;
     expect(await refusal(`?page_size=1&cursor=${second.cursor}`)).toMatchObject({ status: 410 });
   });

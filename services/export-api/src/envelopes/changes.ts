@@ -24,10 +24,8 @@ import { MAX_PAGE_SIZE, readParameters, wholeNumber } from "../parameters/parame
 import { createCursors, type CursorSecrets } from "./cursor-signer.ts";
 import type { Envelope } from "./list-endpoint.ts";
 
-/** Records of a page when its size is not asked for. */
 const DEFAULT_PAGE_SIZE = 1_000;
 
-/** The query of each list of changes. */
 const parameters = z.object({
   cursor: z.string().nullish().meta({
     description: "`next_cursor` of the answer before, never made by hand; without it the reader begins",
@@ -53,7 +51,6 @@ const deletedEndUser = z
   .object({ end_user_id: z.string(), ...deletion })
   .meta({ id: "DeletedEndUser", description: "An end user who was erased, or removed by retention" });
 
-/** @param id the name of the id in these records */
 const about = (
   id: string,
 ): string => `For jobs that keep a copy: the records that changed since the answer before,
@@ -127,15 +124,15 @@ export type ChangesDeps = CursorSecrets & {
   readonly reader: Pick<Reader, "changes">;
   readonly answers: ListAnswers;
   readonly stable: ReadStable;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
 };
 
-/** The position behind everything that is stable. */
+/** After everything stable. */
 const endOf = (from: ChangePosition, until: number): ChangePosition =>
   from.date >= until ? from : { date: until, id: "", begun: from.begun };
 
-/** The change feed of a list: an extension of the specification's interface. */
+/** An extension of the specification. */
 export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
   const { reader, answers, stable, now } = deps;
   const { kind } = LISTS[list];
@@ -174,7 +171,6 @@ export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
           { retryable: true },
         );
       }
-      /** How a reader goes on behind a position. */
       const goOn = (next: ChangePosition) => ({
         next_cursor: cursors.write(next, { clientId, list }),
         next_stored_since: formatTimestampZ(next.date),

@@ -34,7 +34,7 @@ it("refuses every other text", () => {
     swapped.toString("base64url"),
   ])
     expect(signer.open(wrong, coveredBy("acme")), wrong).toBeUndefined();
-  // A signature alone, without content.
+  // The signature without content.
   expect(signer.open(cursor.slice(0, 43), coveredBy("acme"))).toBeUndefined();
 });
 
@@ -47,7 +47,7 @@ it("never meets a cursor that it cannot open while the secret is changed in step
     { secret: later, previousSecret: former },
     { secret: later },
   ].map(createCursorSigner);
-  // While a step is rolled out, processes of it and of the step before answer requests.
+  // During a roll-out, processes of neighbouring steps answer.
   for (const [index, one] of steps.entries()) {
     for (const other of steps.slice(Math.max(index - 1, 0), index + 2)) {
       expect(other.open(sign("a", "acme", one), coveredBy("acme"))).toBe("a");

@@ -4,18 +4,15 @@ import { badRequest } from "../http/api-error.ts";
 
 const MAC_BYTES = 32;
 
-/** Cursors are base64url of an HMAC-SHA256 and their content. */
+/** base64url of an HMAC-SHA256 and the content. */
 export type CursorSigner = {
-  /** @param covered text that the signature covers: the content and what the cursor belongs to */
+  /** `covered`: the content and what the cursor belongs to. */
   sign(content: string, covered: string): string;
-  /**
-   * The content; undefined when the cursor was not made by this service for what it covers.
-   * @param coveredOf the text that the signature of a content must cover
-   */
+  /** undefined when this service did not sign it for what `coveredOf` gives. */
   open(cursor: string, coveredOf: (content: string) => string): string | undefined;
 };
 
-/** `previousSecret` opens cursors that were made before a change of the secret. */
+/** `previousSecret` opens cursors from before a change of the secret. */
 export type CursorSecrets = { readonly secret: string; readonly previousSecret?: string | undefined };
 
 export const createCursorSigner = (deps: CursorSecrets): CursorSigner => {
@@ -28,7 +25,7 @@ export const createCursorSigner = (deps: CursorSecrets): CursorSigner => {
       Buffer.concat([mac(key, covered), Buffer.from(content)]).toString("base64url"),
     open: (cursor, coveredOf) => {
       const bytes = Buffer.from(cursor, "base64url");
-      // Node's decoder skips other characters; only the spelling that was given out is accepted.
+      // Node's decoder skips other characters; only the exact spelling is accepted.
       if (bytes.length <= MAC_BYTES || bytes.toString("base64url") !== cursor) return undefined;
       const given = bytes.subarray(0, MAC_BYTES);
       const content = bytes.subarray(MAC_BYTES).toString();
@@ -38,10 +35,7 @@ export const createCursorSigner = (deps: CursorSecrets): CursorSigner => {
   };
 };
 
-/**
- * Cursors that name a place in a list.
- * @param form.signed the text that a signature covers: the content of a cursor and what it belongs to
- */
+/** `signed`: the text under the signature, of content and scope. */
 export const createCursors = <Place, Scope>(
   secrets: CursorSecrets,
   form: {

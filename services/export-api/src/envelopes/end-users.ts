@@ -15,7 +15,7 @@ const PATH = "/v2/end-users/";
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
 
-/** The query of a request for end users (section 4.4 of the specification). An empty value means absent. */
+/** Specification, section 4.4. An empty value means absent. */
 const parameters = z.object({
   limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT)
     .optional()
@@ -70,7 +70,7 @@ export type EndUsersDeps = {
   readonly watermark: ReadWatermark;
 };
 
-/** The listing of end users (section 4.4 of the specification), in the byte order of their ids. */
+/** Specification, section 4.4; in byte order of ids. */
 export const createEndUsers = ({ reader, answers, addressOf, watermark }: EndUsersDeps): Envelope => ({
   paths: [API_PREFIX + PATH.slice(0, -1), API_PREFIX + PATH],
   description,

@@ -75,7 +75,7 @@ const DESCRIPTIONS: Readonly<Record<WindowList, Pick<Description, "text" | "succ
 
 export type ExportDeps = WindowDeps & { readonly addressOf: AddressOf };
 
-/** The export of a list (sections 4.1 to 4.3 of the specification), as pages, as lines or as Parquet. */
+/** Specification, sections 4.1 to 4.3. */
 export const createExport = (deps: ExportDeps, list: WindowList): Envelope => {
   const path = `/v2/export/${list}`;
   const { query, read } = WINDOWS[list];

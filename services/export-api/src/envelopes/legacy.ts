@@ -57,17 +57,14 @@ const descriptionOf = (list: WindowList, version: LegacyVersion): Description =>
 /** `links`: in the legacy form. */
 export type LegacyDeps = WindowDeps & {
   readonly addressOf: AddressOf;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
-  /** When the legacy versions were deprecated and when they end; undefined when that is not announced. */
+  /** undefined: not announced. */
   readonly deprecation: Date | undefined;
   readonly sunset: Date | undefined;
 };
 
-/**
- * A list of a version before v2 (sections 4.6 and 9 of the specification): pages in the legacy envelope with the
- * fields of their version; the link is relative, under the prefix of the request.
- */
+/** Specification, sections 4.6 and 9; the link is relative, under the request's prefix. */
 export const createLegacy = (deps: LegacyDeps, list: WindowList, version: LegacyVersion): Envelope => {
   const path = `/data_api/${version}/${list}`;
   const view = createView(LEGACY_FIELDS[list][version]);

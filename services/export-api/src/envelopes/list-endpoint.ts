@@ -6,25 +6,22 @@ import { LISTS } from "../lists/lists.ts";
 import { watermarkHeader } from "../lists/watermark.ts";
 import type { Call, Endpoint } from "../operations/endpoint.ts";
 
-/** A request for a list, as its envelope has read it. */
 export type Asked = {
-  /** Asked for before the records, which then hold every event that it covers. */
+  /** Read before the records, which then hold every event it covers. */
   readonly watermark: string | undefined;
-  /** What else the end of a whole list says. */
+  /** Further facts for the end of a whole list. */
   readonly facts?: StreamFacts;
-  /** Answers with a page, which has these headers. */
   readonly page: (headers: Readonly<Record<string, string>>) => Promise<void>;
-  /** The whole list; null: no query is needed. */
+  /** null: no query is needed. */
   readonly steps: (lists: ListSteps, isFile: boolean) => OpenStep | null;
 };
 
-/** One way to ask for a list and to wrap its records. */
+/** One way to request a list and wrap its records. */
 export type Envelope = Pick<Endpoint, "paths" | "description" | "headers"> & {
   /** @throws ApiError when the request is wrong */
   readonly ask: (call: Call) => Promise<Asked>;
 };
 
-/** Makes the operation that gives a list in an envelope, in the formats that its description names. */
 export const createListEndpoint =
   ({
     reader,

@@ -13,29 +13,24 @@ import { formatNaive } from "../parameters/instant-parameter.ts";
 import type { PageRequest } from "../parameters/window-parameters.ts";
 import { type QueryPairs, writeQuery } from "../parameters/query-string.ts";
 
-/** From a request to the page it asks for, and from a page to the link behind it. */
 export type PageLinks = {
-  /**
-   * @param endpoint part of what a cursor is signed for: it fits no other endpoint
-   * @throws ApiError 400 when the cursor was not made for this request
-   */
+  /** A cursor is signed for its `endpoint`. @throws ApiError 400 when it was made for another request */
   query(client: ApiClient, endpoint: string, wanted: PageRequest): MessagePageQuery;
-  /** The query of the link to the next page; null when there is none. */
+  /** The query of the next page; null without one. */
   next(client: ApiClient, endpoint: string, wanted: PageRequest, end: NextOf): string | null;
 };
 
 type NextOf = Pick<PageEnd, "next" | "pace">;
 
-/** How a link is written. */
 type LinkForm = {
-  /** The text of a bound; `given` is the lower bound as the client wrote it. */
+  /** `given`: the lower bound as the client wrote it. */
   readonly instant: (micros: number, given: string) => string;
   readonly query: (pairs: QueryPairs) => string;
 };
 
 const FORMS = {
   v2: { instant: formatTimestampZ, query: writeQuery },
-  /** Timestamps as the client writes them, with `Z`, an offset or neither; colons as `%3A`. */
+  /** Timestamps in the client's own form; colons as `%3A`. */
   legacy: {
     instant: (micros, given) => {
       if (/z$/i.test(given)) return formatTimestampZ(micros);
@@ -47,10 +42,8 @@ const FORMS = {
 } as const satisfies Record<string, LinkForm>;
 
 /**
- * @param deps.linkBounds for clients without a setting of their own. `same`: a link repeats the bounds of the
- * request and carries a cursor. `advancing`: the lower bound moves behind the last record, for clients that
- * take nothing else from a link.
- * @param deps.form how links are written
+ * `same` links repeat the bounds with a cursor; `advancing` ones move the lower bound, for clients that take
+ * only that.
  */
 export const createPageLinks = (
   deps: CursorSecrets & { readonly linkBounds: LinkBounds; readonly form: keyof typeof FORMS },

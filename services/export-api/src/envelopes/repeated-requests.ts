@@ -6,34 +6,29 @@ import type { ExportMetrics } from "../export-metrics.ts";
 import type { Call } from "../operations/endpoint.ts";
 import type { PageRequest } from "../parameters/window-parameters.ts";
 
-/** Times that a client may ask for one first page in a row before it is warned. */
+/** Equal first pages in a row without a warning. */
 const USUAL_TIMES = 2;
 const MAX_CLIENTS = 10_000;
-/** First pages remembered of a client, in its lists and windows together. */
+/** Per client, over all lists and windows. */
 const MAX_PAGES = 32;
 const ROW_MS = 3_600_000;
 
 const NOTICE_HEADER = "x-export-notice";
 
-/** `headers`: for a client that repeats a first page. `end`: to be called with whether a link follows the page. */
+/** `end` takes whether a link follows the page. */
 export type Repeats = {
   readonly headers: Readonly<Record<string, string>>;
   readonly end: (hasLink: boolean) => void;
 };
 
-/**
- * Notes a first page with a link behind it, or a request that follows one, and tells a client which repeats its
- * own request instead of following the link.
- * @param list the operation and its version
- */
+/** `list`: the operation and its version. */
 export type NoteRepeats = (call: Call, list: string, wanted: PageRequest) => Repeats;
 
 const NOTHING: Repeats = { headers: {}, end: () => {} };
 
 /**
- * Recognises clients that read one page for ever: they take only the lower bound from a link, which moves
- * with `advancing` only.
- * @param deps.clock milliseconds that never run backwards
+ * Detects clients that read one page for ever because they take only the lower bound from a link. `clock`:
+ * monotonic ms.
  */
 export const createNoteRepeats = (deps: {
   readonly linkBounds: LinkBounds;

@@ -6,7 +6,7 @@ import { AUTHORIZED, createListReader, createTestApp, type StoredRecord } from "
 const START = parseTimestamp("2024-03-01T00:00:00Z") ?? 0;
 type PageBody = { data: StoredRecord[]; meta: { next_page_uri: string | null } };
 
-/** Three kinds of client, by what they make of the link: the target of their next request. */
+/** By kind of client: the target of its next request. */
 const KINDS = {
   "follows the link": (_first: string, link: string) => new URL(link).pathname + new URL(link).search,
   "prefixes its host to the link": (_first: string, link: string) => `/${link}`,
@@ -23,7 +23,7 @@ const KINDS = {
 type Served = { readonly app: ReturnType<typeof createTestApp>["app"]; readonly records: StoredRecord[] };
 const served = new Map<string, Served>();
 
-/** One service for each kind of link: making it takes longer than a walk. Its records are those of the walk. */
+/** Kept, because making a service takes longer than a walk. */
 const serve = (
   records: readonly StoredRecord[],
   linkBounds: LinkBounds,

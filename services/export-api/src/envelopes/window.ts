@@ -10,15 +10,14 @@ import type { Envelope } from "./list-endpoint.ts";
 import type { PageLinks } from "./page-link.ts";
 import type { NoteRepeats } from "./repeated-requests.ts";
 
-/** How windows of one operation are asked for and written. */
 export type WindowForm = {
   readonly list: WindowList;
-  /** Of the operation and its version: what cursors are signed for. */
+  /** Operation and version, for which cursors are signed. */
   readonly name: string;
   readonly read: (target: string) => PageRequestResult;
-  /** What becomes of the records, which are separated by newlines then. */
+  /** Transforms the records, which then come separated by newlines. */
   readonly view?: () => Transform;
-  /** The members behind the records, with the query of the link to the next page. */
+  /** The members after the records; `next`: the query of the link. */
   readonly end: (call: Call, next: string | null) => object;
 };
 
@@ -40,7 +39,6 @@ const readPage = (
   return filter === "created" ? reader.conversationsByCreation(query) : reader.conversationsByUpdate(query);
 };
 
-/** Asks for a window of dates. */
 export const askWindow =
   (deps: WindowDeps, { list, name, read, view, end }: WindowForm): Envelope["ask"] =>
   async (call) => {
@@ -59,7 +57,7 @@ export const askWindow =
         const separated = { ...query, signal, ...(view && { separator: "\n" as const }) };
         const page = isEmpty ? null : await readPage(reader, list, filter, separated);
         const repeats = noteRepeats(call, name, wanted);
-        // The callback does nothing: the reader of the records gets their error.
+        // No-op: the reader of the records gets their error.
         const viewed = page && view ? { ...page, records: pipeline(page.records, view(), () => {}) } : page;
         await answers.page(call, viewed, {
           headers: { ...headers, ...repeats.headers },

@@ -1,15 +1,14 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** To be called with the number of bytes that were passed on. */
+/** Takes the number of bytes passed on. */
 export type SweepBuffers = (bytes: number) => void;
 
 const EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
- * Frees buffers that were sent: V8 counts them as old and marks the whole heap; collecting young objects in
- * time takes a millisecond.
- * @param deps.collect collects the young objects
+ * Collects young objects early: V8 would count sent buffers as old and mark the whole heap
+ * (docs/decisions/0028).
  */
 export const createBufferSweep = (deps: { readonly collect: () => void }): SweepBuffers => {
   let passed = 0;
@@ -21,7 +20,7 @@ export const createBufferSweep = (deps: { readonly collect: () => void }): Sweep
   };
 };
 
-/** A function that collects the young objects of the process; nothing where V8 offers no collector. */
+/** Does nothing where V8 offers no collector. */
 export const youngCollector = (): (() => void) => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("globalThis.gc") as NodeJS.GCFunction | undefined;

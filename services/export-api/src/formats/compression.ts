@@ -3,7 +3,7 @@ import type { Transform } from "node:stream";
 import { constants, createBrotliCompress, createGzip, createZstdCompress } from "node:zlib";
 import Negotiator from "negotiator";
 
-/** In order of preference among codings that the caller weighs equally. */
+/** In order of preference when the caller weighs them equally. */
 const CODINGS = ["zstd", "br", "gzip"] as const;
 export type Coding = (typeof CODINGS)[number];
 
@@ -12,14 +12,14 @@ type Preferring = {
   encoding(available: readonly string[], options: { preferred: readonly string[] }): string | undefined;
 };
 
-/** Levels that do not slow a page down: the next ones save a few percent for a third of the time and more. */
+/** The next levels save a few percent for at least a third more time. */
 const ZSTD_LEVEL = 3;
 const BROTLI_QUALITY = 2;
 const GZIP_LEVEL = 1;
-/** `chunkSize` takes what becomes of a chunk of the records at once; while one is compressed, others are read. */
+/** One output chunk holds a compressed chunk of records; meanwhile others are read. */
 const BUFFERS = { chunkSize: 64 * 1024, writableHighWaterMark: 256 * 1024 } as const;
 
-/** The content coding for a response to this request (RFC 9110, 12.5.3); null for none. */
+/** RFC 9110, 12.5.3; null for none. */
 export const chooseCoding = (request: Pick<IncomingMessage, "headers">): Coding | null => {
   // The RFC allows any coding without the header, but such clients often understand none.
   if (request.headers["accept-encoding"] === undefined) return null;
@@ -28,7 +28,6 @@ export const chooseCoding = (request: Pick<IncomingMessage, "headers">): Coding 
   return CODINGS.find((coding) => coding === chosen) ?? null;
 };
 
-/** A stream that compresses without waiting for the end. */
 export const createEncoder = (coding: Coding): Transform => {
   switch (coding) {
     case "zstd":
@@ -43,9 +42,8 @@ export const createEncoder = (coding: Coding): Transform => {
   }
 };
 
-/** Writes the last of the text and ends the encoder. */
 export const endEncoder = (encoder: Transform, last: string): void => {
-  // Ended while a write is under way, Node's encoder puts an empty zstd frame behind the answer.
+  // Ended during a write, Node's encoder appends an empty zstd frame.
   encoder.write(last, (error) => {
     if (!error) encoder.end();
   });

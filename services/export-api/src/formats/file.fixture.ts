@@ -10,13 +10,13 @@ import {
   writeStruct,
 } from "./thrift.ts";
 
-/** A row group: its number of rows, and the bytes of the pages of its columns. */
+/** `columns`: the bytes of the pages of each. */
 export type Group = { readonly rows: number; readonly columns: readonly string[] };
 
 const STRUCT = 12;
 const schemaOf = (name: string): Field => structsField(2, [writeStruct([textField(4, name)])]);
 
-/** A file with these row groups: as much of the format as joining files needs. */
+/** Only as much of the format as joining needs. */
 export const fileOf = (groups: readonly Group[], { schema = "schema", madeBy = "a test" } = {}): Buffer => {
   let place = MAGIC.length;
   const written: Buffer[] = [];
@@ -53,7 +53,7 @@ const valueOf = (fields: readonly Field[], id: number): Buffer => {
 const textOf = (bytes: Buffer): string =>
   bytes.subarray(bytes.findIndex((byte) => byte < 128) + 1).toString();
 
-/** What a reader finds in a file of short texts; it starts at the end, as readers do. */
+/** Starts at the end, as readers do. */
 export const contentOf = (file: Buffer) => {
   if (!file.subarray(-4).equals(MAGIC)) throw new Error("no whole file");
   const end = file.length - 8;

@@ -1,4 +1,4 @@
-/** The footers of Parquet files; their fields are those of the format's parquet.thrift. */
+/** Field ids are those of the format's parquet.thrift. */
 import {
   type Field,
   numberField,
@@ -10,7 +10,7 @@ import {
   writeStruct,
 } from "./thrift.ts";
 
-/** The first and the last bytes of a file. */
+/** First and last bytes of a file. */
 export const MAGIC = Buffer.from("PAR1");
 
 const FILE = { version: 1, schema: 2, rows: 3, groups: 4, facts: 5, madeBy: 6, orders: 7 } as const;
@@ -18,36 +18,36 @@ const GROUP = { columns: 1, bytes: 2, rows: 3, place: 5, compressedBytes: 6 } as
 const COLUMN = { place: 2, pages: 3 } as const;
 const PAGES = { data: 9, index: 10, dictionary: 11, bloomFilter: 14, bloomFilterBytes: 15 } as const;
 
-/** What a file has in common with others of the same columns. */
+/** Common to files with the same columns. */
 type Shared = { readonly schema: Buffer; readonly fields: readonly Field[] };
 
 export type Footer = {
   readonly rows: number;
-  /** The row groups, with their places in the joined file. */
+  /** With their places in the joined file. */
   readonly groups: readonly Buffer[];
   readonly shared: Shared;
 };
 
 type Change = (field: Field) => Field | null;
 
-/** A struct with its fields changed; null: left out. */
+/** null: the field is left out. */
 const changed = (bytes: Buffer, change: Change): Buffer =>
   writeStruct(readStruct(bytes).flatMap((field) => change(field) ?? []));
 
 const oneOf = (ids: Readonly<Record<string, number>>, id: number): boolean => Object.values(ids).includes(id);
 
-/** Row groups whose bytes lie `by` further in another file. */
+/** Adds `by` to the places in row groups. */
 const createMove = (by: number) => {
   const moved = ({ id, bytes }: Field): Field => numberField(id, readNumber(bytes) + by);
 
   const pages: Change = (field) => {
-    // ClickHouse is asked to write no filters. Readers do without one that it writes all the same.
+    // ClickHouse is asked to write none; readers do without.
     if (field.id === PAGES.bloomFilter || field.id === PAGES.bloomFilterBytes) return null;
     return oneOf(PAGES, field.id) ? moved(field) : field;
   };
   const column: Change = (field) => {
     if (field.id === COLUMN.place) return moved(field);
-    // All others lead to indexes of pages, which hold places themselves.
+    // The others lead to page indexes, which hold places themselves.
     return field.id === COLUMN.pages ? { ...field, bytes: changed(field.bytes, pages) } : null;
   };
   const group: Change = (field) => {
@@ -61,12 +61,9 @@ const createMove = (by: number) => {
   return (bytes: Buffer): Buffer => changed(bytes, group);
 };
 
-/**
- * Reads the footer of a file whose bytes lie `by` further in a joined one.
- * @throws RangeError when it is none
- */
+/** `by`: where the file begins in the joined one. @throws RangeError when there is no footer */
 export const readFooter = (bytes: Buffer, by: number): Footer => {
-  // Slices of the bytes would keep all of them.
+  // Slices would keep all bytes in memory.
   const fields = readStruct(bytes).map((field) => ({ ...field, bytes: Buffer.from(field.bytes) }));
   const valueOf = (id: number): Buffer => {
     const field = fields.find((one) => one.id === id);
@@ -81,7 +78,7 @@ export const readFooter = (bytes: Buffer, by: number): Footer => {
   };
 };
 
-/** The end of a file: its footer, which tells these facts by name, the length of that, and the magic. */
+/** Footer with these facts, its length and the magic. */
 export const writeFooter = (
   { rows, groups, shared }: Footer,
   facts: Readonly<Record<string, string>>,

@@ -2,9 +2,9 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { Join } from "./window-stream.ts";
 import { type Footer, MAGIC, readFooter, writeFooter } from "./footer.ts";
 
-/** Behind the footer: its length in four bytes, and the magic. */
+/** The footer's length in four bytes, and the magic. */
 const END_BYTES = 4 + MAGIC.length;
-/** So much of the end of a file is kept for its footer, or this share of what has passed. */
+/** Kept of a file's end for its footer: this much, or this share of what passed. */
 const KEPT_BYTES = 1024 * 1024;
 const KEPT_SHARE = 1 / 32;
 const NOTHING = Buffer.alloc(0);
@@ -12,7 +12,6 @@ const NOTHING = Buffer.alloc(0);
 const broken = (what: string, cause?: unknown): ServiceError =>
   new ServiceError("parquet_broken", `a part of the Parquet file ${what}`, { retryable: true, cause });
 
-/** Keeps the last bytes of a file that passes. */
 const createEnd = () => {
   const chunks: Buffer[] = [];
   let kept = 0;
@@ -28,7 +27,7 @@ const createEnd = () => {
         chunks.shift();
       }
     },
-    /** Reads the footer of the file, which lies `by` further in the joined one. */
+    /** `by`: where the file begins in the joined one. */
     footer: (by: number): Footer => {
       const bytes = Buffer.concat(chunks);
       if (bytes.length < END_BYTES || !bytes.subarray(-MAGIC.length).equals(MAGIC))
@@ -44,17 +43,13 @@ const createEnd = () => {
   };
 };
 
-/**
- * Joins Parquet files of the same columns: row groups pass, one footer names them all. Each file's end is
- * held back, so a cut answer is never a whole file.
- * @param facts what else the footer holds; asked for when all files were whole
- */
+/** Each file's end is held back, so that a cut answer is never a whole file. `facts` is called last. */
 export const joinFiles = (facts: () => Readonly<Record<string, string>>): Join => {
   let passed = 0;
   let rows = 0;
   let first: Footer["shared"] | undefined;
   const groups: Buffer[] = [];
-  // Of the file that passes: how much further it lies in the joined one, what is held back, and its end.
+  // Of the current file: where it begins in the joined one, the bytes held back, its end.
   let by: number | undefined;
   let held: Buffer = NOTHING;
   let end = createEnd();

@@ -11,7 +11,7 @@ const view = createView(["_id", "sender"]);
 const read = async (chunks: readonly Buffer[]): Promise<string> =>
   (await buffer(Readable.from(chunks).pipe(createLegacyRecords(view)))).toString();
 
-/** Cuts at places that need not be the ends of characters or records; chunks may be empty. */
+/** May cut inside characters and records; chunks may be empty. */
 const cut = (bytes: Buffer, places: readonly number[]): Buffer[] => {
   const sorted = [
     0,

@@ -4,16 +4,13 @@ import type { View } from "@conversation-export/domain";
 const NEWLINE = 10;
 const COMMA = 44;
 
-/**
- * Turns records, UTF-8 JSON separated by newlines, into their views, separated by commas. Buffers one chunk
- * and one incomplete record.
- */
+/** From JSON lines to views separated by commas; buffers one chunk and one incomplete record. */
 export const createLegacyRecords = (view: View): Transform => {
   let pending: Buffer[] = [];
   let isFirst = true;
 
   const viewLines = (source: Buffer): Buffer => {
-    // A view is never longer than its record, and there is at most one comma for each newline.
+    // A view is never longer than its record, with at most one comma per newline.
     const target = Buffer.allocUnsafe(source.length + 1);
     let to = 0;
     for (let start = 0; start < source.length; ) {
@@ -29,7 +26,7 @@ export const createLegacyRecords = (view: View): Transform => {
       }
       start = end + 1;
     }
-    // A copy: buffered for a slow reader, the slice would keep the much larger target in memory.
+    // A slice would keep the much larger target in memory for a slow reader.
     return Buffer.from(target.subarray(0, to));
   };
 

@@ -7,27 +7,17 @@ import { type Join, joinLines, openWindow } from "./window-stream.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What the end of a stream says, by name. */
 export type StreamFacts = Readonly<Record<string, string | boolean | undefined>>;
 
-/**
- * The formats of a list.
- * @throws WarehouseError while nothing has been sent, from every method
- */
+/** Every method throws WarehouseError, only while nothing was sent. */
 export type ListAnswers = {
-  /**
-   * One JSON object: the records as `data`, and behind them the members that `end` returns. A page that is null holds
-   * no records.
-   */
+  /** JSON: the records as `data`, then the members of `end`. null: no records. */
   page<End extends { readonly rows: number }>(
     call: Call,
     page: Streamed<End> | null,
     answer: { readonly headers: Headers; readonly end: (end: End | undefined) => object },
   ): Promise<void>;
-  /**
-   * A whole list: lines, the last of which has the number of records and the facts, or one Parquet file, whose footer
-   * has them. A list that is null holds no records.
-   */
+  /** Lines end with a trailer of count and facts; Parquet has them in its footer. null: no records. */
   stream(
     call: Call,
     open: OpenStep | null,
@@ -35,7 +25,7 @@ export type ListAnswers = {
   ): Promise<void>;
 };
 
-/** Facts as texts; those that are unknown are left out. */
+/** Unknown facts are left out. */
 const textsOf = (facts: StreamFacts): Record<string, string> =>
   Object.fromEntries(
     Object.entries(facts).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),

@@ -8,7 +8,6 @@ import type { ExportMetrics } from "../export-metrics.ts";
 import type { RequestFacts } from "../http/request-facts.ts";
 import { type PageOutcome, streamPage } from "./stream-page.ts";
 
-/** A list on its way from the warehouse to the caller: `head`, the bytes of `records`, `tail`. */
 export type PageAnswer = {
   readonly contentType: string;
   readonly head: string;
@@ -18,20 +17,18 @@ export type PageAnswer = {
   readonly rows: () => number;
   /** Called when the records have ended. */
   readonly tail: () => string;
-  /** true: the bytes are compressed already, so no coding is chosen. */
+  /** No coding is chosen then. */
   readonly isCompressed?: boolean;
-  /** Further headers. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
 /**
- * Answers a call with a page, compressed as the caller asks; HEAD gets the headers alone. After the first
- * byte a failure resets the connection and is logged.
- * @throws the warehouse's error while nothing has been sent
+ * After the first byte a failure resets the connection and is logged.
+ * @throws the warehouse's error while nothing was sent
  */
 export type SendPage = (call: Call, answer: PageAnswer) => Promise<void>;
 
-/** @param deps.idleMs milliseconds without progress that end a page */
+/** `idleMs`: time without progress that ends a page. */
 export const createSendPage = (deps: {
   readonly metrics: ExportMetrics;
   readonly log: Logger;

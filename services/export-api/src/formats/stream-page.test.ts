@@ -21,7 +21,6 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });
 
-/** Serves the pages that `pageFor` makes on a port of its own. */
 const startApp = async (
   pageFor: (query: PageQuery) => Promise<Page>,
   options: { idleMs?: number; drainMs?: number } = {},
@@ -46,7 +45,6 @@ const startApp = async (
   return { ...test, listener, port, queries };
 };
 
-/** A source of `count` chunks of 64 kB that counts what was taken from it. */
 const createSource = (count: number, chunk = Buffer.alloc(65_536, "a")) => {
   const source = { taken: 0 };
   const records = new Readable({
@@ -83,7 +81,7 @@ const readAll = async (response: IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(chunks);
 };
 
-/** Sends bytes and returns what comes back until the connection ends, and whether it ended with an error. */
+/** Returns what came back, and whether the connection ended with an error. */
 const exchange = (port: number, text: string): Promise<{ answer: string; reset: boolean }> =>
   new Promise((resolve) => {
     const socket = net.connect(port, "127.0.0.1", () => socket.write(text));
@@ -98,7 +96,7 @@ const exchange = (port: number, text: string): Promise<{ answer: string; reset: 
     socket.on("close", () => resolve({ answer, reset }));
   });
 
-/** The code of the error that a new connection meets, undefined when it is accepted. */
+/** undefined when the connection is accepted. */
 const connectionError = (port: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     const socket = net.connect(port, "127.0.0.1", () => {
@@ -152,7 +150,7 @@ describe("a page on a real socket", () => {
       before = source.taken;
       await sleep(200);
     }
-    // Buffers of two sockets, of the response and of the stream; the page has 655 MB.
+    // Buffers of two sockets, the response and the stream; the page has 655 MB.
     expect(source.taken * 65_536).toBeLessThan(16 * MEGABYTE);
     let read = 0;
     response.on("data", (chunk: Buffer) => {
@@ -327,7 +325,7 @@ describe("stopping", () => {
 
   it("answers every request of clients that never pause", async () => {
     const { port, listener } = await startApp(() => Promise.resolve(pageOf(Readable.from(["abc"]))));
-    /** Asks on one kept connection until it is asked to use no more of it; each answer counts. */
+    /** Counts answers until the server closes the connection. */
     const askUntilClosed = async (pauseMs: number): Promise<number> => {
       const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
       cleanups.push(async () => agent.destroy());
@@ -374,7 +372,7 @@ describe("stopping", () => {
     pages[1]?.push("b");
     pages[1]?.push(null);
     await expect.poll(() => answers).toContain("\r\nb\r\n");
-    // Two seconds after the first answer have passed then.
+    // Over two seconds after the first answer.
     await sleep(1_000);
     socket.write(target(lines));
     await expect.poll(() => answers).toContain("\r\nc\r\n");
@@ -422,7 +420,7 @@ describe("stopping", () => {
 describe("a client that takes a byte now and then", () => {
   it("is cut, though it never stands still", async () => {
     const records = new Readable({ highWaterMark: 1_024, read: () => {} });
-    // Takes nothing from its buffer; the socket counts a byte more from time to time.
+    // Takes nothing, though the socket counts a byte more now and then.
     const socket = { bytesWritten: 0 };
     const response = new Writable({ highWaterMark: 16, write: () => {} });
     const trickle = setInterval(() => {

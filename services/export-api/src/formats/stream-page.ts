@@ -5,7 +5,7 @@ import { ApiError } from "../http/api-error.ts";
 import type { SweepBuffers } from "./buffer-sweep.ts";
 import { endEncoder } from "./compression.ts";
 
-/** How a page ended. Unless `complete`, the connection is reset, so that no client takes it for whole. */
+/** Unless `complete`, the connection is reset, so that no client takes the page for whole. */
 export type PageEnd =
   | "complete"
   | "client_gone"
@@ -15,22 +15,15 @@ export type PageEnd =
   | "warehouse_failed"
   | "encoding_failed";
 
-/** `bytes`: length of the body as sent, after compression. */
+/** `bytes`: as sent, after compression. */
 export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
 
-/** A client has to read this much within the idle time, or it would hold a slot for nothing. */
+/** A client must read this much within the idle time, or it would hold a slot for nothing. */
 const LEAST_BYTES = 16 * 1024;
 
 /**
- * Writes `head`, the bytes of `records` and `tail`, never more than the response's buffer ahead of the
- * client. When the client goes away, `records` is destroyed.
- * @param deps.begin called once, before the first byte, when the warehouse has sent one. An error before that
- * rejects, so that it can be answered with a status; a later one resets the connection.
- * @param deps.tail called when the records have ended
- * @param deps.encoder compresses the body
- * @param deps.sweep called with the length of each chunk of the records
- * @param deps.idleMs milliseconds without progress, or with hardly any by the client, that end the page
- * @param deps.lost ends the page when it aborts
+ * An error before the first byte rejects; a later one resets the connection. `begin` is called just before
+ * that byte.
  */
 export const streamPage = (deps: {
   response: ServerResponse;
@@ -129,7 +122,7 @@ export const streamPage = (deps: {
     response.once("finish", () => settle("complete"));
     response.once("close", () => settle("client_gone"));
     response.on("error", () => settle("client_gone"));
-    // The socket's own timer counts bytes that leave the process, also those of a buffer that drains slowly.
+    // The socket's timer also counts bytes of a buffer that drains slowly.
     response.setTimeout(idleMs, () => {
       const side =
         response.writableNeedDrain || sink.writableNeedDrain || ended
@@ -142,7 +135,7 @@ export const streamPage = (deps: {
     else if (lost.aborted) lose();
   });
 
-// A reset: HTTP/1.0 clients take a closed connection for the end of the body.
+// A reset, because HTTP/1.0 clients take a close for the end of the body.
 const breakOff = (response: ServerResponse): void => {
   if (response.socket !== null && "resetAndDestroy" in response.socket) response.socket.resetAndDestroy();
   else response.destroy();

@@ -1,18 +1,14 @@
-/**
- * Thrift's compact protocol, as far as footers of Parquet need it: structs are copied field by field, and some of
- * their fields changed. Numbers lie within 2^53.
- */
+/** Thrift's compact protocol, as far as Parquet footers need it. Numbers lie within 2^53. */
 const STOP = 0;
 const STRUCT = 12;
 const BINARY = 8;
 const I64 = 6;
 const LIST = 9;
-/** By type in a list; booleans of a struct lie in the header of their field. */
+/** By type in a list; booleans of a struct lie in their field's header. */
 const FIXED_SIZES: Readonly<Record<number, number>> = { 1: 1, 2: 1, 3: 1, 7: 8 };
-/** Numbers as varints, zigzag. */
+/** Zigzag varints. */
 const NUMBERS: readonly number[] = [4, 5, I64];
 
-/** A place in bytes that are read. */
 type Cursor = { readonly bytes: Buffer; at: number };
 
 const readByte = (from: Cursor): number => {
@@ -35,10 +31,9 @@ const readZigzag = (from: Cursor): number => {
   return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
 };
 
-/** The whole number that is the value of a field. */
 export const readNumber = (bytes: Buffer): number => readZigzag({ bytes, at: 0 });
 
-/** Reads the header of a field behind the field `last`; null: the struct ends. */
+/** `last`: id of the field before; null: the struct ends. */
 const readField = (from: Cursor, last: number): { readonly id: number; readonly type: number } | null => {
   const header = readByte(from);
   if (header === STOP) return null;
@@ -46,7 +41,6 @@ const readField = (from: Cursor, last: number): { readonly id: number; readonly 
   return { id: delta === 0 ? readZigzag(from) : last + delta, type: header & 15 };
 };
 
-/** Reads the beginning of a list: how many elements follow, and their type. */
 const readListHeader = (from: Cursor): { readonly size: number; readonly type: number } => {
   const header = readByte(from);
   const size = header >> 4;
@@ -76,10 +70,9 @@ const skipField = (from: Cursor, type: number): void => {
   if (type > 2) skipElement(from, type);
 };
 
-/** A field of a struct: its id, its type, and the bytes of its value. */
 export type Field = { readonly id: number; readonly type: number; readonly bytes: Buffer };
 
-/** The fields of a struct. @throws RangeError when the bytes are none */
+/** @throws RangeError when the bytes are no struct */
 export const readStruct = (bytes: Buffer): readonly Field[] => {
   const from = { bytes, at: 0 };
   const fields: Field[] = [];
@@ -91,7 +84,6 @@ export const readStruct = (bytes: Buffer): readonly Field[] => {
   return fields;
 };
 
-/** The bytes of the elements of a list. */
 export const readList = (bytes: Buffer): readonly Buffer[] => {
   const from = { bytes, at: 0 };
   const { size, type } = readListHeader(from);
@@ -130,12 +122,12 @@ export const structsField = (id: number, elements: readonly Buffer[]): Field => 
   return { id, type: LIST, bytes: Buffer.concat([header, ...elements]) };
 };
 
-/** Writes a struct; ids ascend. */
+/** Ids must ascend. */
 export const writeStruct = (fields: readonly Field[]): Buffer => {
   const parts: Buffer[] = [];
   let last = 0;
   for (const { id, type, bytes } of fields) {
-    // No struct of a footer leaves out fifteen ids in a row.
+    // No struct of a footer skips fifteen ids in a row.
     parts.push(Buffer.from([(id - last) * 16 + type]), bytes);
     last = id;
   }

@@ -6,11 +6,10 @@ import { describe, expect, it } from "vitest";
 import { joinLines, openWindow } from "./window-stream.ts";
 
 const NEVER = new AbortController().signal;
-/** A caller who stays allowed and connected. */
 const CALL = { signal: NEVER, access: { check: () => Promise.resolve() } };
 const LINES = '{"_id":"a"}\n{"_id":"b"}\n{"_id":"c"}\n{"_id":"d"}\n{"_id":"e"}\n';
 
-/** Steps of the lines in `parts`; `opened` and `signals` are what was asked for. */
+/** `opened` and `signals` record the calls. */
 const stepsOf = (parts: readonly string[]) => {
   const opened: Readable[] = [];
   const signals: AbortSignal[] = [];

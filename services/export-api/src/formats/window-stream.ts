@@ -3,13 +3,12 @@ import { retry } from "@conversation-export/runtime";
 import type { ListStep, OpenStep } from "@conversation-export/warehouse";
 import type { AccessWatch } from "../admission/access-watch.ts";
 
-/** How one answer is made of the steps of a list. */
 export type Join = {
-  /** What leaves of the next bytes of a step. */
+  /** Returns what to send of a step's next bytes. */
   pass(chunk: Buffer): Buffer;
-  /** Called behind each step. @throws ServiceError when the step was not whole */
+  /** @throws ServiceError when the step was not whole */
   endStep(): void;
-  /** What leaves behind the last step. */
+  /** What to send after the last step. */
   end(): Buffer;
   /** Records so far. */
   count(): number;
@@ -26,7 +25,7 @@ const countLines = (chunk: Buffer): number => {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Steps of lines, each of which ends with a newline. */
+/** Each step ends with a newline. */
 export const joinLines = (): Join => {
   let count = 0;
   return {
@@ -41,9 +40,8 @@ export const joinLines = (): Join => {
 };
 
 /**
- * Streams a list step by step, opening the next step while one is sent, after an access check. Destroying
- * the stream or aborting `call` cancels queries. When the warehouse fails, or a step is not whole, it ends with an error.
- * @throws the error of the first step when it cannot be opened
+ * Opens a step while the one before is sent; the stream fails when a step is not whole.
+ * @throws the error of opening the first step
  */
 export const openWindow = async (
   open: OpenStep,
@@ -56,7 +54,7 @@ export const openWindow = async (
   const openUnlessEnded = async (step: OpenStep): Promise<ListStep> => {
     await access.check();
     const opened = await step(either);
-    // The caller may have gone while it was opened.
+    // The caller may have gone meanwhile.
     if (either.aborted) opened.bytes.destroy();
     return opened;
   };
@@ -78,8 +76,7 @@ export const openWindow = async (
         }
         join.endStep();
         step = await following;
-        // ClickHouse drops a query that is not read for long. Nothing of it was sent yet, so it can be opened
-        // again.
+        // ClickHouse drops a query left unread; as nothing of it was sent, it can be reopened.
         if (step?.bytes.destroyed === true && next !== null) step = await openAgain(next);
       }
       const last = join.end();

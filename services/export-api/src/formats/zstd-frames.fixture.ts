@@ -3,7 +3,7 @@ const DICTIONARY_BYTES = [0, 1, 2, 4];
 const LENGTH_BYTES = [0, 2, 4, 8];
 const RLE_BLOCK = 1;
 
-/** The number of zstd frames in these bytes (RFC 8878, 3.1.1). */
+/** RFC 8878, 3.1.1. */
 export const countZstdFrames = (bytes: Buffer): number => {
   let at = 0;
   let frames = 0;

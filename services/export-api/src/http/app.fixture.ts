@@ -35,7 +35,6 @@ export type StoredEndUser = {
   readonly externalIds?: readonly string[];
 };
 
-/** A record as it stands among the changes: `deleted` or live. */
 export type StoredChange = {
   readonly clientId: string;
   readonly kind: RecordKind;
@@ -49,7 +48,6 @@ export type StoredChange = {
 export const KEY = createKey().key;
 export const AUTHORIZED = { authorization: `Bearer ${KEY}` };
 
-/** The watermark of all lists. */
 export const WATERMARK = "2024-03-02T00:00:00.000000Z";
 
 export const CLIENT: ApiClient = {
@@ -63,7 +61,7 @@ export const CLIENT: ApiClient = {
 
 const unused = (): Promise<never> => Promise.reject(new Error("not in these tests"));
 
-/** A reader of ordered lists in memory; `queries` and `lookups` record the calls. */
+/** `queries` and `lookups` record the calls. */
 export const createListReader = (options: {
   records?: readonly StoredRecord[];
   endUsers?: readonly StoredEndUser[];
@@ -173,7 +171,7 @@ export const createListReader = (options: {
     });
   };
 
-  /** Steps of two changes. */
+  /** Two changes per step. */
   const changeLines: ListSteps["changes"] = (query) => async () => {
     const { records, end } = await changes({ ...query, pageSize: 2 });
     const lines = (await text(records)).replaceAll("},{", "}\n{");
@@ -184,7 +182,7 @@ export const createListReader = (options: {
     };
   };
 
-  /** Steps of a thousand records. */
+  /** A thousand records per step. */
   const linesOf = (query: Parameters<ListSteps["messages"]>[0], filter: "created" | "updated"): OpenStep => {
     lineQueries.push({ filter, ...query });
     const rows = behind(query, (row) => row[filter]);
@@ -198,7 +196,7 @@ export const createListReader = (options: {
     return from(0);
   };
 
-  /** Two steps, of two records and of one. */
+  /** Two steps: two records, then one. */
   const parquetOf =
     (list: keyof ListSteps) =>
     (query: object): OpenStep => {
@@ -247,7 +245,6 @@ export type TestApp = {
 
 const unbounded = { begin: () => Promise.resolve(() => undefined) };
 
-/** The app with this reader, and with a log and metrics of its own. */
 export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> = {}): TestApp => {
   const logLines: Record<string, unknown>[] = [];
   const log = createLogger({
@@ -316,7 +313,6 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
   return { app, logLines, metricsText: () => metrics.text() };
 };
 
-/** A page of these chunks. */
 export const pageOf = (records: Readable, next: PageEnd["next"] = null): Page => ({
   end: () => ({ rows: 1, next }),
   records,

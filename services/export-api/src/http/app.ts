@@ -35,45 +35,40 @@ export type AppDeps = {
   readonly admit: ReturnType<typeof createAdmission>;
   readonly log: Logger;
   readonly metrics: ExportMetrics;
-  /** Milliseconds that never run backwards. */
+  /** Monotonic milliseconds. */
   readonly clock: () => number;
-  /** Proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
-  /** New requests are answered with 503 while the event loop is later than this; 0 for never. */
+  /** Above this, new requests get 503; 0 for never. */
   readonly maxEventLoopDelayMs: number;
   /** Time to take an answer that is no page. */
   readonly idleMs: number;
-  /**
-   * Further connections are closed at once; above half of it, those of callers without a key do not stay
-   * open.
-   */
+  /** Further ones are closed at once; above half, those without a key do not stay open. */
   readonly maxConnections: number;
-  /** The host under which callers also know the service. */
+  /** Under which callers also know the service. */
   readonly publicHost: string | undefined;
   readonly transportSecurity: string;
   readonly callerOf: CallerOf;
 };
 
-/** Bytes that are buffered for each slow reader. */
+/** Per slow reader. */
 const SOCKET_BUFFER_BYTES = 256 * 1024;
-/** Longer than the idle time-outs of common load balancers, so that they close first. */
+/** Longer than common load balancers wait, so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
-/** Time for a whole request to arrive, and for its header. */
+/** For a whole request, and for its header. */
 const REQUEST_MS = 30_000;
 const HEADERS_MS = 10_000;
 const TIMEOUT_CHECK_MS = 2_000;
-/** The rest of a refused body is read and discarded up to this size; else the connection closes. */
+/** Larger rests of rejected bodies are not read: the connection closes. */
 const SMALL_BODY_BYTES = 64 * 1024;
 
-/** As long as the whole header may be: a long id is answered with 404, not with an error of the router. */
+/** As long as the whole header: a long id gets 404, not the router's error. */
 const MAX_PARAM_LENGTH = 16_384;
 
-/** Whether a large part of the body has not arrived, and will not be read. */
 const hasLargeBodyAhead = ({ complete, headers }: IncomingMessage): boolean =>
   !complete &&
   (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > SMALL_BODY_BYTES);
 
-/** Node keeps the first and drops the others, which a proxy in front may have read. */
+/** Node keeps only the first; a proxy in front may have read another. */
 const hostsOf = ({ rawHeaders }: IncomingMessage): number =>
   rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === "host").length;
 
@@ -83,7 +78,6 @@ class OverloadError extends ServiceError {
   }
 }
 
-/** Builds the HTTP side of the service, ready for `listen` or `inject`. */
 export const createApp = (deps: AppDeps): FastifyInstance => {
   const { endpoints, admit, log, metrics, publicHost } = deps;
   const logRequest = createRequestLog(deps);
@@ -140,7 +134,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     return503OnClosing: false,
     trustProxy: [...deps.trustedProxies],
     genReqId: (raw) => requestIdOf(raw.headers["x-request-id"]),
-    // A target in absolute form names the host that the caller knows (RFC 9112, 3.2.2).
+    // A target in absolute form names the host the caller knows (RFC 9112, 3.2.2).
     rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/", [publicHost, raw.headers.host]),
     // Operations read parameters themselves, after the key is checked.
     routerOptions: { querystringParser: () => ({}), maxParamLength: MAX_PARAM_LENGTH },
@@ -189,7 +183,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       throw methodNotAllowed(request.method, allowed);
     }
   });
-  // Not for pages, whose replies are taken over before this.
+  // Not for pages, which hijack their replies before.
   app.addHook("onSend", (request, reply, _payload, done) => {
     takeWithin(reply.raw, deps.idleMs);
     closeWhenCrowded(request, reply);

@@ -11,11 +11,7 @@ const ANSWERS: Readonly<Record<string, ErrorName>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "RequestTimeout",
 };
 
-/**
- * Answers bytes that never became a request with the error body of the specification, and closes the
- * connection.
- * @param answering whether a response is being sent: nothing may be written into it
- */
+/** For bytes that are no request; while `answering` a response, nothing may be written into it. */
 export const answerClientError = (error: ParserError, socket: Duplex, answering: boolean): void => {
   if (answering || error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();

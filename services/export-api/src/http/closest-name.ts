@@ -2,9 +2,7 @@ import { closestMatch } from "leven";
 
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 
-/**
- * The known name that was most likely meant: up to two characters in six differ, case and signs do not count.
- */
+/** One character in three may differ, two at most; case and signs do not count. */
 export const closestName = (given: string, known: readonly string[]): string | undefined => {
   const wanted = plain(given);
   const most = Math.min(2, Math.floor(wanted.length / 3));

@@ -27,7 +27,6 @@ const open = async (port: number, text: string): Promise<Socket> => {
   return socket;
 };
 
-/** Everything that the server sends until it closes. */
 const answerOf = async (socket: Socket): Promise<string> => {
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));

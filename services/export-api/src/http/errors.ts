@@ -1,7 +1,4 @@
-/**
- * Every error (section 7 of the specification), by status; the OpenAPI document is made from it. `example`:
- * its `details`; `meets`: the operations that return it.
- */
+/** Specification, section 7. `example`: its `details`; `meets`: the operations that return it. */
 export const ERRORS = {
   BadRequest: {
     status: 400,
@@ -144,7 +141,6 @@ export const ERRORS = {
 export type ErrorName = keyof typeof ERRORS;
 export type ErrorType = (typeof ERRORS)[ErrorName]["type"];
 
-/** The closed list of `type`. */
 export const ERROR_TYPES: readonly ErrorType[] = [
   ...new Set(Object.values(ERRORS).map(({ type }): ErrorType => type)),
 ];

@@ -11,16 +11,14 @@ export type Answer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** `details` of the error; empty for a success. */
+  /** Empty for a success. */
   readonly details: string;
 };
 
 export type Served = {
   readonly port: number;
   readonly url: string;
-  /** The number of open connections. */
   connections(): Promise<number>;
-  /** Sends a JSON body on behalf of `clientId`. */
   post(
     path: string,
     body: unknown,
@@ -35,7 +33,7 @@ const readAnswer = async (response: Response): Promise<Answer> => {
   return { status: response.status, headers: response.headers, body, details: error?.details ?? "" };
 };
 
-/** Serves endpoints on a local port until the test ends; a header names the client instead of a key. */
+/** Runs until the test ends; a header names the client instead of a key. */
 export const serve = async (endpoints: readonly Endpoint[]): Promise<Served> => {
   const app = Fastify();
   app.removeAllContentTypeParsers();

@@ -5,9 +5,9 @@ import type { z } from "zod";
 import { ApiError, badRequest, contentTooLarge, unsupportedMediaType } from "./api-error.ts";
 import { readQuery } from "../parameters/query-string.ts";
 
-/** Section 8 of the specification: 4.0 MB. */
+/** Specification, section 8: 4.0 MB. */
 export const MAX_BODY_BYTES = 4_000_000;
-/** Commas and opening brackets: more than any body needs, few enough to be parsed quickly. */
+/** Commas and opening brackets: more than a body needs, few enough to parse quickly. */
 export const MAX_BODY_VALUES = 100_000;
 const MAX_NAME = 100;
 
@@ -23,14 +23,14 @@ const requireJson = ({ "content-type": type, "content-encoding": encoding }: Inc
   }
 };
 
-/** All bytes of the body. At the first byte over the limit it rejects and leaves the rest unread. */
+/** Rejects at the first byte over the limit and leaves the rest unread. */
 const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
   const chunks: Buffer[] = [];
   let length = 0;
-  // Stays after a refusal: a later error of the connection must not end the process.
+  // Stays after a rejection: a later connection error must not end the process.
   request.on("error", () => undefined);
   try {
-    // Not destroyed when refused: the socket still has to carry the answer.
+    // Not destroyed: the socket still has to carry the answer.
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       const bytes = chunk as Buffer;
       length += bytes.length;
@@ -45,7 +45,7 @@ const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffe
 
 const [COMMA, BRACKET, BRACE] = Buffer.from(",[{");
 
-/** Marks inside texts count too: a bound needs no parser. */
+/** Marks inside texts count too: a limit needs no parser. */
 const holdsTooMany = (bytes: Buffer): boolean => {
   let marks = 0;
   for (const byte of bytes) if (byte === COMMA || byte === BRACKET || byte === BRACE) marks += 1;
@@ -75,9 +75,8 @@ const parse = (bytes: Buffer): unknown => {
 };
 
 /**
- * Reads a JSON body, after the key check, which Fastify's parser precedes.
- * @throws ApiError 415 for another media type, charset or coding; 413 above `limit` bytes (the connection
- * must close); 400 for invalid UTF-8 or JSON, or more than `MAX_BODY_VALUES` commas and opening brackets
+ * Called after the key check, which Fastify's parser would precede.
+ * @throws ApiError 415, 413 (the connection must close) or 400
  */
 export const readJsonBody = async (request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<unknown> => {
   requireJson(request.headers);
@@ -90,7 +89,7 @@ const shorten = (name: string): string => (name.length > MAX_NAME ? `${name.slic
 
 const pathOf = (path: readonly PropertyKey[]): string => path.map((part) => shorten(String(part))).join(".");
 
-/** One line for each issue, such as `recipient.meta_fields.phone_number: must be …`, without any value. */
+/** Such as `recipient.meta_fields.phone_number: must be …`, without any value. */
 const problemsOf = (error: z.ZodError): string[] =>
   error.issues.flatMap((issue) => {
     const path = pathOf(issue.path);
@@ -115,10 +114,7 @@ export const checkBody = <S extends z.ZodType>(schema: S, value: unknown): z.out
   return result.data;
 };
 
-/**
- * For operations without query parameters.
- * @throws ApiError 400 when the request target carries any
- */
+/** @throws ApiError 400 for any parameter */
 export const requireNoQuery = (target: string): void => {
   const { pairs, problems } = readQuery(target);
   const names = new Set(pairs.map(([name]) => name));
@@ -126,7 +122,6 @@ export const requireNoQuery = (target: string): void => {
   if (problems.length > 0) throw badRequest(problems);
 };
 
-/** Answers with a JSON value. */
 export const sendJson = (reply: FastifyReply, status: number, value: unknown): void => {
   // A buffer: Fastify adds a charset to JSON text.
   void reply

@@ -1,24 +1,24 @@
 import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** Time for the next request on a kept connection while the server closes. */
+/** Wait for the next request on a kept connection while closing. */
 const LAST_REQUEST_MS = 2_000;
 
 type Connection = {
-  /** Responses that have not ended, the one that is being sent first: requests may be pipelined. */
+  /** Open responses, the one being sent first: requests may be pipelined. */
   readonly open: Set<ServerResponse>;
   timer?: NodeJS.Timeout;
 };
 
 /**
- * Keeps idle connections for two seconds after the close, so that requests on their way are answered with
- * `Connection: close` (RFC 9112, 9.6).
+ * Keeps idle connections for two seconds, so that requests on their way get `Connection: close` (RFC 9112,
+ * 9.6).
  */
 export const createKeptConnections = (server: Server) => {
   const connections = new Map<Socket, Connection>();
   let closing = false;
 
-  /** @param isLast whether a part of a request is not waited for once more */
+  /** `isLast`: a partial request gets no more time. */
   const closeLater = (socket: Socket, connection: Connection, isLast = false): void => {
     const { bytesRead } = socket;
     const closeWhenQuiet = (): void => {
@@ -27,7 +27,7 @@ export const createKeptConnections = (server: Server) => {
       else closeLater(socket, connection, true);
     };
     clearTimeout(connection.timer);
-    // What has arrived while this process was busy is read before the immediate runs.
+    // Data that arrived while the process was busy is read before the immediate runs.
     connection.timer = setTimeout(() => setImmediate(closeWhenQuiet), LAST_REQUEST_MS);
   };
 
@@ -48,10 +48,9 @@ export const createKeptConnections = (server: Server) => {
 
   return {
     count: (): number => connections.size,
-    /** The response that is being sent or made on a connection; undefined: none. */
     responseOn: (socket: Socket): ServerResponse | undefined =>
       connections.get(socket)?.open.values().next().value,
-    /** Call it at the begin of each request. */
+    /** Call it at the start of each request. */
     begin: (response: ServerResponse): void => {
       const { socket } = response.req;
       const connection = connections.get(socket);

@@ -5,16 +5,13 @@ import type { FastifyInstance } from "fastify";
 
 export type Listener = {
   start(): Promise<{ port: number }>;
-  /**
-   * Stops accepting requests, lets running answers finish, and cuts off those that take longer than
-   * `drainMs`.
-   */
+  /** Answers that take longer than `drainMs` are cut off. */
   stop(): Promise<void>;
-  /** true while requests are served, else the reason why not. */
+  /** Else the reason why not. */
   ready(): true | string;
 };
 
-/** Binds the app to a port; 0 takes a free one. */
+/** Port 0 takes a free one. */
 export const createListener = (deps: {
   app: FastifyInstance;
   host: string;
@@ -26,7 +23,7 @@ export const createListener = (deps: {
   let state: true | string = "not listening yet";
   return {
     start: async () => {
-      // For the name localhost Fastify would make a server for each of its addresses.
+      // For localhost Fastify would make a server per address.
       const { address } = await lookup(host);
       await app.listen({ host: address, port });
       const bound = (app.server.address() as AddressInfo).port;

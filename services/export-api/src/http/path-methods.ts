@@ -1,15 +1,13 @@
 import { closestMatch } from "leven";
 import { API_PREFIX } from "./service-address.ts";
 
-/** Characters in which a path may differ from the one that was meant. */
 const MOST_EDITS = 2;
 
-/** The methods of each path, also of paths with parameters. */
 export type PathMethods = {
   add(path: string, methods: readonly string[]): void;
   /** undefined for an unknown path. */
   of(target: string): readonly string[] | undefined;
-  /** The path that was most likely meant, `{id}` for a parameter; undefined when none is near. */
+  /** The most similar path, with `{id}` for a parameter. */
   closest(target: string): string | undefined;
 };
 

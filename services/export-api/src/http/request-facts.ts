@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { Span } from "@conversation-export/runtime";
 import type { PageEnd } from "../formats/stream-page.ts";
 
-/** What is noted about a request while it is served, for its log line, metrics and span. */
+/** For the log line, metrics and span of a request. */
 export type RequestFacts = {
-  /** By the clock of the app, in ms. */
+  /** Ms by the app's clock. */
   readonly startedAt: number;
   clientId?: string;
   keyId?: string;
@@ -25,6 +25,6 @@ declare module "fastify" {
 
 const PLAIN_ID = /^[A-Za-z0-9._:+/=@-]{1,128}$/;
 
-/** The caller's request id when it is short and plain, else a new one. */
+/** The caller's id if short and plain, else a new one. */
 export const requestIdOf = (given: string | string[] | undefined): string =>
   typeof given === "string" && PLAIN_ID.test(given) ? given : randomUUID();

@@ -4,14 +4,13 @@ import type { ExportMetrics } from "../export-metrics.ts";
 import type { CallerOf } from "../admission/caller.ts";
 import { beginRequestSpan, endRequestSpan, methodOf } from "./request-span.ts";
 
-/** Answers by which attempts to get in are recognised. */
+/** Answers that show attempts to get in. */
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 429]);
 
-/** Notes each request: facts and span at its begin, log line and metrics at its end. */
 export const createRequestLog = (deps: {
   readonly log: Logger;
   readonly metrics: ExportMetrics;
-  /** Milliseconds that never run backwards. */
+  /** Monotonic milliseconds. */
   readonly clock: () => number;
   readonly callerOf: CallerOf;
 }) => {

@@ -12,14 +12,11 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set([
   "OPTIONS",
 ]);
 
-/** A method for metrics and spans; all unknown ones share the name in `other`. */
+/** All unknown methods share the name `other`. */
 export const methodOf = ({ method }: { readonly method: string }, other: string): string =>
   KNOWN_METHODS.has(method) ? method : other;
 
-/**
- * Begins the span of a request, as a child of the one in `traceparent`; undefined when it is not recorded.
- * `tracestate` is ignored: it is arbitrary text from outside.
- */
+/** `tracestate` is ignored: it is arbitrary text from outside. */
 export const beginRequestSpan = (request: FastifyRequest): Span | undefined => {
   if (!isTracing()) return undefined;
   const { traceparent } = request.headers;
@@ -39,7 +36,6 @@ export const beginRequestSpan = (request: FastifyRequest): Span | undefined => {
   return span.isRecording() ? span : undefined;
 };
 
-/** Ends the span of a request with the facts of its log line. */
 export const endRequestSpan = (span: Span, status: number, facts: RequestFacts): void => {
   const { clientId, bytes, rows, pageEnd, errorId } = facts;
   span.setAttributes({

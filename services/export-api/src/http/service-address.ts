@@ -1,13 +1,12 @@
 import type { FastifyRequest } from "fastify";
 
-/** The prefix of every v2 path. */
 export const API_PREFIX = "/api";
 
 const AUTHORITY = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 const WHOLE_LINK = /^\/?(?:api\/?)?https?(?::|%3A)\/{1,2}([^/?]+)(?=\/)/i;
 const DOUBLED_PREFIX = /^\/api(?=\/api\/)/;
 
-/** The address of the service with its `/api` prefix, without a slash at the end. */
+/** With `/api`, without a trailing slash. */
 export type AddressOf = (
   request: Pick<FastifyRequest, "protocol"> & {
     readonly headers: Pick<FastifyRequest["headers"], "host">;
@@ -15,9 +14,7 @@ export type AddressOf = (
   },
 ) => string;
 
-/**
- * The configured address, else the request's. `X-Forwarded-Host` is ignored: a caller may have written it.
- */
+/** The configured address, else the request's, without `X-Forwarded-Host`: a caller may have written it. */
 export const createAddressOf =
   (publicBaseUrl: string | undefined): AddressOf =>
   (request) => {
@@ -32,9 +29,8 @@ export const createAddressOf =
 const nameOf = (authority: string): string => authority.toLowerCase().replace(/:\d*$/, "");
 
 /**
- * Some clients prepend the service's address to any link (`/https://host/api/v2/…`, `/api/api/data_api/…`):
- * returns the target meant, others unchanged.
- * @param hosts of the service, each with or without a port; a link to any other is left alone
+ * Removes the address that some clients prepend to links (`/https://host/api/v2/…`) when it is one of
+ * `hosts`.
  */
 export const unwrapTarget = (target: string, hosts: readonly (string | undefined)[]): string =>
   target

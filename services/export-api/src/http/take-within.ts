@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http";
 
-/** Resets a connection whose caller has not read the whole answer within `ms`; for answers from memory. */
+/** Resets a connection whose answer from memory is not read within `ms`. */
 export const takeWithin = (response: ServerResponse, ms: number): void => {
   const start = (): void => {
     const timer = setTimeout(() => response.socket?.resetAndDestroy(), ms);
     response.once("close", () => clearTimeout(timer));
   };
-  // A pipelined request is answered when the one before it has been.
+  // A pipelined response gets its socket after the one before.
   if (response.socket === null) response.once("socket", start);
   else start();
 };

@@ -1,17 +1,15 @@
 import { within } from "@conversation-export/runtime";
 
-/** An answer waits no longer for fresh instants while those that are known are not old: they are still true. */
+/** Answers wait no longer while known instants are not old: they are still true. */
 const PATIENCE_MS = 250;
-/** Older instants, such as those from before a quiet time, are no longer given out. */
+/** Older instants are no longer given out. */
 const MOST_AGE_MS = 10_000;
-/** As long as for a look-up of a key. */
+/** As long as a key look-up. */
 const LONG_PATIENCE_MS = 5_000;
 
 /**
- * Caches instants that only advance, for `maxAgeMs`. While loading fails, the known one serves for ten
- * seconds, then undefined. Never rejects.
- * @param deps.clock milliseconds, from any origin
- * @param deps.isValid instants that are not are ignored
+ * While loading fails, the known instant serves for ten seconds, then undefined. Never rejects. `clock` in
+ * ms.
  */
 export const createInstantCache = <Name extends string>(deps: {
   readonly load: () => Promise<Readonly<Partial<Record<Name, number>>>>;

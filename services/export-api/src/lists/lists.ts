@@ -9,13 +9,11 @@ const OF_KINDS = KIND_NAMES.map((kind) => {
   return { list, kind, scope, noun, id: form.id.name, record, example: RECORDS[kind] };
 });
 
-/** What the operations of a list have in common, whatever their envelopes and formats. */
 export const LISTS = byList((list) => {
   const found = OF_KINDS.find((one) => one.list === list);
   if (found === undefined) throw new TypeError(`no kind fills ${list}`);
   return found;
 });
 
-/** The lists that are read by windows of dates. */
 export const WINDOW_LISTS = ["conversations", "messages"] as const satisfies readonly ListName[];
 export type WindowList = (typeof WINDOW_LISTS)[number];

@@ -10,7 +10,6 @@ const setUp = () => {
   const read = createStableCache({ load: () => answer(), maxAgeMs: 1_000, clock: () => clock });
   return {
     read,
-    /** A second later. */
     readLater: (until: number, messages?: number) => {
       clock += 1_000;
       answer = async () => ({ until, watermarks: messages === undefined ? {} : { messages } });

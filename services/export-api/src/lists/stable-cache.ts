@@ -3,8 +3,8 @@ import type { Stable } from "@conversation-export/warehouse";
 import { createInstantCache } from "./instant-cache.ts";
 
 /**
- * Everything stored before `until` is readable by a later query, and every event that reached the bus before
- * `watermark` was stored; undefined: unknown.
+ * A later query reads all that was stored before `until` or reached the bus before `watermark`; undefined:
+ * unknown.
  */
 export type ReadStable = (
   list: ListName,
@@ -12,10 +12,7 @@ export type ReadStable = (
 
 const UNTIL = "until";
 
-/**
- * Caches what is stable for `maxAgeMs`.
- * @param deps.clock milliseconds, from any origin
- */
+/** `clock` in milliseconds. */
 export const createStableCache = (deps: {
   readonly load: () => Promise<Stable>;
   readonly maxAgeMs: number;
@@ -29,7 +26,7 @@ export const createStableCache = (deps: {
     },
   });
   return async (list) => {
-    // The watermark first: what it covers is stable by the instant that is known with it or later.
+    // First, since what it covers is stable by an instant known with it or later.
     const watermark = await read(list);
     return {
       until: await read(UNTIL),

@@ -93,7 +93,7 @@ it("waits for a fresh one after a quiet time, in place of one that is minutes ol
   const { promise, resolve } = Promise.withResolvers<Watermarks>();
   answers(() => promise);
   const [first, second] = [read("conversations"), read("conversations")];
-  // Longer than a page waits while it knows a young one.
+  // Longer than a page waits while it knows a recent one.
   setTimeout(() => resolve({ conversations: microsOf(LATER) }), 400);
   expect([await first, await second]).toEqual([LATER, LATER]);
 });

@@ -1,4 +1,3 @@
-/** The parts of JSON Schema that the document uses. */
 type Schema = {
   readonly format?: string;
   readonly $ref?: string;
@@ -56,7 +55,6 @@ const objectOf = ({ properties = {}, required = [], additionalProperties }: Sche
   return `{\n${members.join("")}}${isTyped ? ` & ${others}` : ""}`;
 };
 
-/** A schema as a type of TypeScript. */
 const typeOf = (schema: Schema): string => {
   if (schema.$ref !== undefined) return nameOf(schema.$ref);
   const alternatives = schema.oneOf ?? (schema.type === undefined ? schema.anyOf : undefined);
@@ -121,7 +119,6 @@ export const clientTypes = (document: OpenApi): string => {
   return `${MADE}${types.join("\n")}`;
 };
 
-/** A column of a table for a field of a record. */
 const columnOf = (name: string, schema: Schema): string => {
   const types = (schema.anyOf ?? [schema]).flatMap(({ type = [] }) => type).filter((type) => type !== "null");
   const [type, ...others] = types;
@@ -133,7 +130,6 @@ const columnOf = (name: string, schema: Schema): string => {
 
 type Shape = string | readonly [Shape] | { readonly [name: string]: Shape };
 
-/** What a field holds, with the members of lists and of objects that have a form. */
 const shapeOf = (name: string, schema: Schema): Shape => {
   const one = (schema.anyOf ?? [schema]).find(({ type }) => type !== "null") ?? schema;
   if (one.items !== undefined) return [shapeOf("", one.items)];
@@ -150,7 +146,6 @@ const fieldsOf = (document: OpenApi, list: string, path: string): Readonly<Recor
   return properties;
 };
 
-/** The fields of the records of each list with the kind of their values, made from the OpenAPI document. */
 export const clientFields = (document: OpenApi): string => {
   const lists = Object.entries({
     conversations: CONVERSATIONS,

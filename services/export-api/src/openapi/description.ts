@@ -22,34 +22,30 @@ export const TAGS = [
 
 type Headers = Readonly<Record<string, z.ZodType>>;
 
-/**
- * What the OpenAPI document says about an operation. Method, path and scope are those of the endpoint; the
- * headers and errors that every operation has are added.
- */
+/** Method, path and scope come from the endpoint; common headers and errors are added. */
 export type Description = {
   readonly operationId: string;
   readonly summary: string;
   readonly tag: (typeof TAGS)[number]["name"];
-  /** In Markdown. */
+  /** Markdown. */
   readonly text: string;
   readonly deprecated?: true;
   readonly requestParams?: NonNullable<ZodOpenApiOperationObject["requestParams"]>;
   readonly requestBody?: NonNullable<ZodOpenApiOperationObject["requestBody"]>;
-  /** The answer 200, with the headers that only this operation has. */
+  /** With the headers that only this operation has. */
   readonly success: Omit<ZodOpenApiResponseObject, "headers"> & { readonly headers?: Headers };
   /** Errors that not every operation of its kind has. */
   readonly errors?: readonly ErrorName[];
 };
 
-/** A header as a component of the document; one that an answer may lack is optional. */
+/** Optional if an answer may lack it. */
 export const header = <S extends z.ZodType>(id: string, schema: S, description: string): S =>
   schema.meta({ description, header: { id } });
 
-/** The link in the body of a page; `form` says whether the address is absolute. */
+/** `form` says whether the address is absolute. */
 export const linkSchema = (form: string) =>
   z.string().nullable().describe(`The next page: ${form}; null when there is none`);
 
-/** A whole list as lines of JSON; `about` says what they are. */
 export const linesAnswer = (about: string, ...lines: readonly object[]) => {
   const example = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
   return Object.fromEntries(
@@ -57,7 +53,6 @@ export const linesAnswer = (about: string, ...lines: readonly object[]) => {
   );
 };
 
-/** A whole list as a Parquet file. */
 export const parquetAnswer = (what: string) => ({
   [PARQUET_TYPE]: {
     schema: z.string().meta({
@@ -67,7 +62,6 @@ export const parquetAnswer = (what: string) => ({
   },
 });
 
-/** Headers of pages. */
 export const PAGE_HEADERS = {
   "X-Export-Watermark": header(
     "X-Export-Watermark",
@@ -76,7 +70,6 @@ export const PAGE_HEADERS = {
   ),
 };
 
-/** A header of pages that are read by windows of dates. */
 export const NOTICE = {
   "X-Export-Notice": header(
     "X-Export-Notice",

@@ -99,7 +99,7 @@ const urlOf = (path: string): string => `/api${path.replace("{id}", "0")}`;
 const queryOf = (path: string): string =>
   /(?<!changes)\/(conversations|messages)/.test(path) ? `?${SINCE}` : "";
 
-/** Routes as `printRoutes` draws them: a tree of which each line is a part of a path with its methods. */
+/** `printRoutes` draws a tree: each line is a part of a path with its methods. */
 const routesOf = (drawn: string): { path: string; methods: string[] }[] => {
   const parts: string[] = [];
   return drawn.split("\n").flatMap((line) => {
@@ -204,7 +204,6 @@ describe("the document and the service", () => {
   });
 });
 
-/** The public record of an event whose data are these. */
 const recordOf = (type: EventType, data: Record<string, unknown>): string => {
   const attributes = { specversion: "1.0", id: "e", source: "s", type, time: "2026-10-05T00:00:00Z" };
   const text = JSON.stringify({ ...attributes, clientid: "acme", data });
@@ -369,7 +368,7 @@ describe("the document", () => {
     for (const name of ["created_to", "updated_to"]) {
       expect(parameters.get(name), name).toMatchObject({ type: ["string", "null"], format: "date-time" });
     }
-    // A pattern that also fits other texts would contradict the format beside it.
+    // A pattern that also fits other texts would contradict the format.
     for (const name of ["created_since", "created_to", "updated_since", "updated_to"]) {
       const { pattern = "" } = parameters.get(name) as { pattern?: string };
       expect("2026-10-01T02:00:00.5+02:00", name).toMatch(new RegExp(pattern));

@@ -42,7 +42,6 @@ const RATE_LIMIT = {
   ),
 };
 
-/** Headers of some errors, by the names in the table of errors. */
 const ERROR_HEADERS = {
   "WWW-Authenticate": header(
     "WWW-Authenticate",
@@ -53,7 +52,7 @@ const ERROR_HEADERS = {
   "Retry-After": header("Retry-After", z.int().min(1).max(86_400), "Seconds to wait before the next attempt"),
 };
 
-/** The body of section 7 of the specification. */
+/** Specification, section 7. */
 const errorBody = z
   .object({
     errors: z
@@ -83,7 +82,6 @@ const responseOf = (name: ErrorName): ZodOpenApiResponseObject => {
 const ERROR_NAMES = Object.keys(ERRORS) as ErrorName[];
 const RESPONSES = new Map(ERROR_NAMES.map((name) => [name, responseOf(name)]));
 
-/** The responses of errors by status: those of these groups, and those named. */
 const errorsOf = (
   groups: readonly (typeof ERRORS)[ErrorName]["meets"][],
   names: readonly ErrorName[] = [],
@@ -130,9 +128,7 @@ const thisDocument: ZodOpenApiOperationObject = {
   },
 };
 
-/**
- * The first path of each endpoint, behind the prefix; `rootUrl` is the server of paths that lie beside it.
- */
+/** The first path of each endpoint; `rootUrl` serves those outside the prefix. */
 const pathsOf = (endpoints: readonly Endpoint[], rootUrl: string): ZodOpenApiPathsObject => {
   const paths: ZodOpenApiPathsObject = {};
   for (const endpoint of endpoints) {
@@ -148,12 +144,7 @@ const pathsOf = (endpoints: readonly Endpoint[], rootUrl: string): ZodOpenApiPat
   return { ...paths, "/openapi.json": { get: thisDocument } };
 };
 
-/**
- * The OpenAPI 3.1 document of the whole export API, ready for JSON.stringify. It is made from the schemas that
- * check requests and from the answers of the service.
- * @param deps.publicBaseUrl the address with its /api prefix; without it the document names paths of its own
- * host
- */
+/** Without `publicBaseUrl` it names paths of its own host. */
 export const createOpenApi = (deps: {
   readonly endpoints: readonly Endpoint[];
   readonly publicBaseUrl?: string | undefined;
@@ -184,7 +175,7 @@ export const createOpenApi = (deps: {
     },
     {
       override: ({ jsonSchema, zodSchema, io }) => {
-        // zod omits examples of transformed schemas on input; here they show the text that is sent.
+        // zod omits examples of transformed schemas on input; here they show the text sent.
         const examples = z.globalRegistry.get(zodSchema)?.examples;
         if (io === "input" && Array.isArray(examples)) jsonSchema.examples = examples;
         // Answers may gain fields.

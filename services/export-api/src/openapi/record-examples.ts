@@ -1,6 +1,5 @@
 // Made from docs/examples/events: see record-examples.test.ts.
 
-/** A record of each kind. */
 export const RECORDS = {
   conversation: {
     _id: "664f1c2e9b1d8a0012a3b4c5",

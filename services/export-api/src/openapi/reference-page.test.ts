@@ -4,7 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
 import { createListReader, createTestApp } from "../http/app.fixture.ts";
 
-/** How often the package cannot be read before it can. */
+/** Reads of the package that fail first. */
 const failures = vi.hoisted(() => ({ left: 0 }));
 vi.mock(import("node:fs/promises"), async (original) => {
   const actual = await original();
@@ -96,7 +96,7 @@ describe("the reference page", () => {
         expect(source, name).toMatch(/^(?:'none'|'self'|'sha256-[^']+'|'unsafe-inline'|data:)$/);
       }
     }
-    // Code runs from the script, and from the one inline script that the digest names.
+    // Code runs only from the script and the inline script of this digest.
     const inline = /<script type="text\/javascript">([^]*?)<\/script>/.exec(body)?.[1] ?? "";
     const digest = createHash("sha256").update(inline).digest("base64");
     expect(directives.get("script-src")).toEqual(["'self'", `'sha256-${digest}'`]);

@@ -26,7 +26,7 @@ const toAsset = async (bytes: Buffer): Promise<Asset> => ({
   tag: `W/"${createHash("sha256").update(bytes).digest("base64url")}"`,
 });
 
-/** All features that contact another host are off. */
+/** All features that contact other hosts are off. */
 const OPTIONS = {
   withDefaultFonts: false,
   telemetry: false,
@@ -37,8 +37,7 @@ const OPTIONS = {
   authentication: { preferredSecurityScheme: "bearer" },
 };
 
-// The address is relative to the page, so that it also works behind a proxy that adds to the path. Of a date the page
-// would show its pattern, cut off, in place of the type.
+// Relative, for proxies that add to the path. The page would show a date's pattern in place of its type.
 const START = `
 const withoutDatePattern = (_, value) => {
   if (typeof value?.pattern === "string" && value.pattern.includes(String.raw\`\\d{4}-\`)) delete value.pattern;
@@ -69,7 +68,7 @@ const HTML = `<!doctype html>
 </html>
 `;
 
-/** Allows what this service serves itself, and the one inline script by its digest. */
+/** This service's own files, and the inline script by digest. */
 const POLICY = [
   "default-src 'none'",
   `script-src 'self' 'sha256-${createHash("sha256").update(START).digest("base64")}'`,
@@ -83,7 +82,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Scalar's script, which its package holds as a string in its plugin for Fastify. */
+/** Scalar's package holds it as a string in its plugin for Fastify. */
 const readScript = async (): Promise<Buffer> => {
   const require = createRequire(import.meta.url);
   const plugin = await readFile(require.resolve("@scalar/fastify-api-reference"), "utf8");
@@ -93,7 +92,7 @@ const readScript = async (): Promise<Buffer> => {
   return Buffer.from(runInNewContext(literal) as string);
 };
 
-/** Whether the value of If-None-Match names the tag, weak or not (RFC 9110, 13.1.2). */
+/** RFC 9110, 13.1.2. */
 const names = (given: string | undefined, tag: string): boolean =>
   given
     ?.split(",")
@@ -116,7 +115,7 @@ const sendAsset = (
 
 const method = ["GET", "HEAD"];
 
-/** Serves the OpenAPI document, without a key. */
+/** Needs no key. */
 export const registerDocument = (
   app: FastifyInstance,
   deps: { readonly endpoints: readonly Endpoint[]; readonly publicBaseUrl?: string | undefined },
@@ -132,20 +131,17 @@ export const registerDocument = (
   });
 };
 
-/** Leads from the addresses that newcomers try to the reference, or to the document where there is none. */
+/** Addresses that newcomers try. */
 export const registerEntrance = (app: FastifyInstance, deps: { readonly reference: boolean }): void => {
   const target = deps.reference ? PAGE : DOCUMENT;
   for (const url of ["/", API_PREFIX, `${API_PREFIX}/`]) {
-    // Relative, so that it also works behind a proxy that adds to the path.
+    // Relative, for proxies that add to the path.
     const location = url.endsWith("/") && url !== "/" ? target.slice(url.length) : target.slice(1);
     app.route({ method, url, handler: (_request, reply) => reply.redirect(location, 302) });
   }
 };
 
-/**
- * Serves a page that shows the OpenAPI document, without a key. The page loads nothing from other hosts; its
- * Content-Security-Policy forbids it.
- */
+/** Needs no key; its Content-Security-Policy forbids other hosts. */
 export const registerReference = (app: FastifyInstance): void => {
   const html = toAsset(Buffer.from(HTML));
   // Read on first use: three megabytes that most processes never need.

@@ -8,10 +8,9 @@ const { app } = createTestApp(createListReader({}).reader);
 const document = (await app.inject({ url: "/api/openapi.json", headers: { host: "x" } })).json<{
   components: { schemas: Record<string, object> };
 }>();
-// Not zod, which counts the units of UTF-16 instead of characters.
+// Not zod, which counts UTF-16 units instead of characters.
 const ajv = new Ajv2020({ strict: false });
 
-/** Checks that the service and its document judge a body alike, and gives the judgement. */
 const judge = (name: "DataSubjectRequest" | "SmsTrigger", body: unknown): boolean => {
   const schema = name === "SmsTrigger" ? smsTriggerSchema : dataSubjectRequestSchema;
   const served = schema.safeParse(body).success;
@@ -30,7 +29,7 @@ const triggerOf = (fields: object, others: object = {}) => ({
   ...others,
 });
 
-/** One character of two units of UTF-16. */
+/** One character of two UTF-16 units. */
 const WIDE = "😀";
 const WORDS = ["agent", "bot", "platform", "none", "null", "undefined", "baseline"];
 

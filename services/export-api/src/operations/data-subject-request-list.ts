@@ -77,7 +77,7 @@ export type DataSubjectRequestListDeps = CursorSecrets & {
   readonly addressOf: AddressOf;
 };
 
-/** Lists the requests of a client by the time of their arrival. */
+/** In order of arrival. */
 export const createDataSubjectRequestList = (deps: DataSubjectRequestListDeps): readonly Endpoint[] => {
   const { requests, deadlineMs, addressOf } = deps;
   const cursors = createCursors(deps, CURSORS);

@@ -11,7 +11,6 @@ const V2 = "/api/v2/data-subject-request";
 
 const NOW = Date.UTC(2026, 9, 4, 23, 58, 30);
 
-/** Requests in memory in the place of the warehouse, and what was put into the queue. */
 const createDeps = (caps: RequestCaps = { open: 1_000, identifiersPerDay: 5_000 }) => {
   const stored = new Map<string, DataSubjectRequest>();
   const queued: ErasureData[] = [];

@@ -23,7 +23,7 @@ const pathOf = (version: Version): string => `/api/${version}/data-subject-reque
 /** The form of the ids that the store makes. */
 const REQUEST_ID = /^[0-9a-f]{32}-\d{1,9}$/;
 
-/** Holds a hundred identifiers of 500 characters, or sixty of the longest, in one-byte characters. */
+/** Holds 100 identifiers of 500 one-byte characters, or sixty of the longest. */
 const MAX_REQUEST_BYTES = 65_536;
 /** An erasure takes minutes. */
 const RETRY_WHEN_FULL_SECONDS = 300;
@@ -44,7 +44,7 @@ const describedBody = dataSubjectRequestSchema.meta({
   },
 });
 
-/** What an erasure does not reach, and when it is gone from there. */
+/** Where an erasure does not reach. */
 const NOT_REACHED = [
   { place: "topics of the event bus, dead letters included", until: "the retention of the topics" },
   { place: "backups of the warehouse", until: "the backups are deleted; a restore erases again" },
@@ -140,16 +140,15 @@ export type DataSubjectRequestDeps = {
   readonly requests: Pick<RequestStore, "find" | "open" | "setStatus">;
   readonly jobs: Pick<JobClient, "add">;
   readonly caps: RequestCaps;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
-  /** Called with the name of the cap that refuses a request. */
   readonly onCapped: (cap: "open_data_subject_requests" | "data_subject_identifiers") => void;
 };
 
-/** What one client may have: unfinished requests, and addresses and ids in the requests of one day (UTC). */
+/** Of one client: unfinished requests; addresses and ids per UTC day. */
 export type RequestCaps = { readonly open: number; readonly identifiersPerDay: number };
 
-/** Refuses a request for `subject` beyond the caps. @throws ApiError 429 */
+/** @throws ApiError 429 beyond the caps */
 const checkCaps = (
   subject: DataSubject,
   usage: RequestUsage,
@@ -193,10 +192,7 @@ const view = (request: DataSubjectRequest): z.infer<typeof statusSchema> => ({
     }),
 });
 
-/**
- * Accepts erasure requests and reports their status (section 4.5 of the specification): accepted once row and
- * job are acknowledged.
- */
+/** Specification, section 4.5; accepted once row and job are acknowledged. */
 export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonly Endpoint[] => {
   const { requests, jobs } = deps;
   const common = { scope: "compliance", slot: "body" } as const;

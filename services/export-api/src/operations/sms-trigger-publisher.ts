@@ -14,9 +14,8 @@ export type TriggerPublisher = {
   start(): Promise<void>;
   stop(): Promise<void>;
   /**
-   * Resolves when the brokers have acknowledged the event, however long that takes.
-   * @throws ServiceError `bus_unavailable`, at once while there is no connection or an earlier event is
-   * overdue
+   * Resolves when the brokers acknowledge.
+   * @throws ServiceError `bus_unavailable` at once while unconnected or an event is overdue
    */
   publish(event: SmsTriggerEvent): Promise<void>;
 };
@@ -34,13 +33,11 @@ const UNAVAILABLE = "bus_unavailable";
 const unavailable = (): ServiceError =>
   new ServiceError(UNAVAILABLE, "the event bus does not answer", { retryable: true });
 
-/** Whether `publish` threw this before it sent anything. */
+/** `publish` threw this before it sent anything. */
 export const isUnsent = (error: unknown): boolean =>
   error instanceof ServiceError && error.code === UNAVAILABLE;
 
-/**
- * @param deps.stallMs an event that waits longer is overdue: Kafka is away, and further triggers fail
- */
+/** `stallMs`: an event that waits longer is overdue, and further triggers fail. */
 export const createTriggerPublisher = (deps: {
   readonly producer: Producer;
   readonly topic: string;
@@ -67,7 +64,7 @@ export const createTriggerPublisher = (deps: {
         signal: stopping.signal,
         initialMs: 1_000,
         maxMs: MAX_RECONNECT_MS,
-        // The service exports without Kafka, so even refused credentials must not end it.
+        // The service exports without Kafka, so even rejected credentials must not end it.
         retryable: () => true,
         onRetry: (error) =>
           log.error({ err: error }, "starting the producer of SMS triggers failed, retrying"),

@@ -20,7 +20,7 @@ const away = (code: string) => new ServiceError(code, "away", { retryable: true 
 
 type Kept = { work: string; token: string; id: string; leased: boolean; result?: string };
 
-/** Claims in memory. A test ends their leases. */
+/** A test ends their leases. */
 const createClaims = () => {
   const claims = new Map<string, Kept>();
   const state: { trouble?: Error } = {};
@@ -308,7 +308,7 @@ describe("POST campaigns/sms/trigger", () => {
     const slow = await trigger(BODY, "k");
     expect(slow).toMatchObject({ status: 503 });
     expect(slow.headers.get("retry-after")).toMatch(/^\d+$/);
-    // Still running: waits a little, and publishes nothing.
+    // Still running: waits a little, publishes nothing.
     expect(await trigger(BODY, "k")).toMatchObject({ status: 503 });
     expect(events).toHaveLength(1);
     acknowledged.resolve();

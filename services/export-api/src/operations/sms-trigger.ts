@@ -18,13 +18,13 @@ export type SmsTriggerDeps = {
   readonly idempotency: IdempotencyStore;
   readonly publisher: Pick<TriggerPublisher, "publish">;
   readonly log: Logger;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
-  /** How long a campaign is cached; an unknown one for at most 2 s. */
+  /** At most 2 s for an unknown one. */
   readonly campaignCacheMs?: number;
-  /** How long a request waits until its event is acknowledged. */
+  /** Wait for the event's acknowledgement. */
   readonly publishMs?: number;
-  /** How long a request waits for an earlier one with the same key. */
+  /** Wait for an earlier request with the same key. */
   readonly waitMs?: number;
 };
 
@@ -89,10 +89,7 @@ const description: Description = {
   errors: ["DuplicateResource"],
 };
 
-/**
- * The idempotency key; undefined without the header.
- * @throws ApiError 400 for a key of the wrong form
- */
+/** @throws ApiError 400 for a key of the wrong form */
 const readKey = (headers: IncomingMessage["headers"]): string | undefined => {
   const key = headers["idempotency-key"];
   if (key === undefined) return undefined;
@@ -113,14 +110,14 @@ const notAcknowledged = (): never => {
   throw unavailable("bus_slow", "the event bus has not acknowledged in time");
 };
 
-/** Asking the platform to start a conversation by SMS (section 4.5 of the specification). */
+/** Specification, section 4.5. */
 export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
   const { idempotency, publisher, log, now } = deps;
   const cacheMs = deps.campaignCacheMs ?? CAMPAIGN_CACHE_MS;
   const publishMs = deps.publishMs ?? PUBLISH_MS;
   const waitMs = deps.waitMs ?? WAIT_MS;
 
-  // fetch coalesces concurrent look-ups; values are wrapped because the cache holds no null.
+  // fetch coalesces look-ups; values are wrapped because the cache holds no null.
   const campaigns = new LRUCache<string, { campaign: CampaignRow | null }, readonly [string, string]>({
     max: MAX_CAMPAIGNS,
     ttl: cacheMs,
@@ -157,7 +154,7 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
     await publish(clientId, id, trigger);
   };
 
-  /** Publishes under a claim and settles the claim, even after the caller has stopped waiting. */
+  /** Settles the claim even after the caller has stopped waiting. */
   const publishClaimed = async (
     claim: Claimed & { readonly scope: string; readonly key: string },
     clientId: string,
@@ -172,19 +169,18 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
       begun = true;
       await publish(clientId, id, trigger);
     } catch (error) {
-      // The event may have been sent, by this request or an earlier holder of the key: the key stays bound to
-      // the body.
+      // The event may have been sent: the key stays bound to the body.
       const free = fresh && (!begun || isUnsent(error));
       await idempotency[free ? "release" : "abandon"](scope, key, token).catch(notSettled);
       throw error;
     }
-    // If this fails, a repeated request publishes the event again, with the same id.
+    // If this fails, a repeat publishes the event again, with the same id.
     const noted = await idempotency.complete(scope, key, token, id).catch(notSettled);
     if (noted === false)
       log.warn({ id }, "an event was acknowledged after its idempotency key was taken over");
   };
 
-  /** The id of the event for this key, published by this request or an earlier one. */
+  /** Id of the event, published now or by an earlier request. */
   const publishOnce = async (clientId: string, key: string, trigger: SmsTrigger): Promise<string> => {
     const scope = `sms_trigger:${clientId}`;
     const work = workOf(trigger);

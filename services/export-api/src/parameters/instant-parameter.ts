@@ -1,33 +1,29 @@
 import { END_OF_TIME, formatTimestampZ, parseTimestamp } from "@conversation-export/domain";
 import { z } from "zod";
 
-/** An instant in µs since the epoch, and its text, which links repeat. */
+/** Links repeat `text`. */
 export type Bound = { readonly micros: number; readonly text: string };
 
-/** The closest instant in the range of the service, µs since the epoch. */
+/** Into the service's range. */
 export const clampInstant = (micros: number): number => Math.min(Math.max(micros, 0), END_OF_TIME);
 
-/** `YYYY-MM-DDTHH:MM:SS.ffffff` without an offset, in UTC. */
+/** In UTC, without an offset. */
 export const formatNaive = (micros: number): string => formatTimestampZ(micros).slice(0, -1);
 
 const LEAP_YEAR = "(\\d\\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)";
 const DAY_OF_YEAR =
   "((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|02-(0[1-9]|1\\d|2[0-8]))";
-/** The days that exist. */
+/** Only days that exist. */
 const DATE = `(\\d{4}-${DAY_OF_YEAR}|${LEAP_YEAR}-02-29)`;
 const TIME = "([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d{1,9})?)?";
 const OFFSET = "[+-]([01]\\d|2[0-3])(:?[0-5]\\d)?";
-/** The forms among these that are a `date-time` of JSON Schema, which knows no others. */
+/** Those that are a `date-time` of JSON Schema. */
 const DATE_TIME = `${DATE}T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)`;
 
-/** Where the blank stands that a raw `+` becomes in a query. */
+/** A raw `+` in a query becomes this blank. */
 const BLANK_BEFORE_OFFSET = / (?=\d{2}(?::?\d{2})?$)/;
 
-/**
- * A parameter that takes the texts of `pattern`.
- * @param options.shown what the reference shows instead of `pattern`
- * @param options.textOf the text for links of an accepted instant
- */
+/** `shown`: for the reference instead of `pattern`; `textOf`: for links. */
 const instantOf = (options: {
   readonly pattern: string;
   readonly shown?: { readonly format: "date-time"; readonly pattern: string };
@@ -52,7 +48,7 @@ const instantOf = (options: {
     .meta({ override: { type: "string", ...shown } });
 };
 
-/** A timestamp with `Z` or an offset; links have it in UTC with `Z`. */
+/** With `Z` or an offset; links have it in UTC. */
 export const instant = instantOf({
   pattern: `^${DATE}T${TIME}(Z|${OFFSET})$`,
   // Generated clients then take dates, and send one of these forms.
@@ -61,7 +57,7 @@ export const instant = instantOf({
   textOf: (text, micros) => (text.endsWith("Z") ? text : formatTimestampZ(clampInstant(micros))),
 });
 
-/** A timestamp in UTC or with an offset; links repeat it as it was given. */
+/** In UTC or with an offset; links repeat it as given. */
 export const legacyInstant = instantOf({
   pattern: `^${DATE}T${TIME}([Zz]|${OFFSET})?$`,
   wanted:
@@ -71,7 +67,7 @@ export const legacyInstant = instantOf({
 
 type NullableText = { anyOf?: { pattern?: string; format?: string }[] };
 
-/** A parameter that is absent when its value is empty or the literal `null`. */
+/** Empty or the literal `null` means absent. */
 export const orAbsent = <S extends z.ZodType>(
   schema: S,
   meta: { description: string; examples?: string[] },

@@ -167,10 +167,7 @@ describe("messages", () => {
 
 describe("the timestamps of links", () => {
   const links = createPageLinks({ secret: "x".repeat(32), linkBounds: "same", form: "legacy" });
-  /**
-   * The query of a link whose upper bound the client did not give, and whose lower one it wrote like
-   * `sinceText`.
-   */
+  /** The client gave no upper bound and wrote the lower one like `sinceText`. */
   const linkTo = (to: number, sinceText: string): string => {
     const request = {
       ...requestOf(messages(SINCE)),

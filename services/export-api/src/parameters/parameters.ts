@@ -2,10 +2,9 @@ import { z } from "zod";
 import { closestName } from "../http/closest-name.ts";
 import { readQuery } from "./query-string.ts";
 
-/** Records in a page, at most and when the request names no size. */
+/** At most and by default. */
 export const MAX_PAGE_SIZE = 10_000;
 
-/** A whole number in plain digits; the reference shows its bounds. */
 export const wholeNumber = (minimum: number, maximum: number, fallback: number) =>
   z
     .string()
@@ -17,26 +16,18 @@ export const wholeNumber = (minimum: number, maximum: number, fallback: number) 
     })
     .meta({ override: { type: "integer", format: "int32", minimum, maximum, default: fallback } });
 
-/** The parameter `cursor` of operations that are paged by date. */
 export const CURSOR = z.string().nullish().meta({
   description: "The place after which the page starts, as a link carries it; it fits no other request",
 });
 
-/**
- * The parameters of a query: their values, the names that have one, and a line for each problem. With
- * problems there are no values.
- */
+/** With problems there are no values. */
 export type ReadParameters<S extends z.ZodObject> = {
   readonly values: { readonly [Name in keyof z.output<S>]?: NonNullable<z.output<S>[Name]> };
   readonly given: ReadonlySet<string>;
   readonly problems: string[];
 };
 
-/**
- * Reads the query of a request target by a schema of strings; `problems` names each unknown, repeated,
- * missing and wrong parameter. Where the schema takes null, an empty value or the literal `null` means
- * absent.
- */
+/** Where the schema takes null, an empty value or the literal `null` means absent. */
 export const readParameters = <S extends z.ZodObject>(schema: S, target: string): ReadParameters<S> => {
   const { pairs, problems } = readQuery(target);
   const shape: Readonly<Record<string, unknown>> = schema.shape;

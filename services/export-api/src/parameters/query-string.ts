@@ -1,4 +1,4 @@
-/** Decoded names and values in the order given; a name may repeat. */
+/** Decoded, in the order given; a name may repeat. */
 export type QueryPairs = readonly (readonly [name: string, value: string])[];
 
 const decode = (text: string): string | undefined => {
@@ -9,10 +9,7 @@ const decode = (text: string): string | undefined => {
   }
 };
 
-/**
- * Reads the query of a request target. `problems` has a line for each name or value that is not
- * percent-encoded UTF-8.
- */
+/** `problems` has a line for each part that is not percent-encoded UTF-8. */
 export const readQuery = (target: string): { pairs: QueryPairs; problems: string[] } => {
   const mark = target.indexOf("?");
   const pairs: [string, string][] = [];
@@ -32,6 +29,6 @@ export const readQuery = (target: string): { pairs: QueryPairs; problems: string
 
 const encode = (text: string): string => encodeURIComponent(text).replaceAll("%3A", ":");
 
-/** Writes a query that `readQuery` reads back; colons stay readable, as RFC 3986 allows. */
+/** `readQuery` reads it back; colons stay readable, as RFC 3986 allows. */
 export const writeQuery = (pairs: QueryPairs): string =>
   pairs.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");

@@ -192,7 +192,7 @@ describe("conversations", () => {
     expect(problemsOf(read(`created_since=${value}`)).join()).not.toContain("%2B");
   });
 
-  // Beside the date-time of the reference: without seconds, with a comma, with a shorter offset.
+  // Beyond date-time: without seconds, with a comma, with a shorter offset.
   const SHORTER = new RegExp(
     [
       "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])",

@@ -10,13 +10,12 @@ import {
 } from "./instant-parameter.ts";
 import { CURSOR, MAX_PAGE_SIZE, readParameters, wholeNumber } from "./parameters.ts";
 
-/** A request for a window of dates. Instants are µs since the epoch, clamped to the range of the service. */
+/** Instants are µs since the epoch, clamped to the service's range. */
 export type PageRequest = {
-  /** The date to filter and sort by. */
   readonly filter: "created" | "updated";
   readonly since: number;
   readonly to: number;
-  /** The bounds as they were given; a link repeats them. */
+  /** As given; a link repeats them. */
   readonly sinceText: string;
   readonly toText: string | undefined;
   readonly pageSize: number;
@@ -25,20 +24,19 @@ export type PageRequest = {
   readonly cursor: string | undefined;
 };
 
-/** The request, or one line for each thing that is wrong with it. */
+/** Or a line for each problem. */
 export type PageRequestResult = { request: PageRequest } | { problems: readonly string[] };
 
-/** The window of a request without an upper bound, in µs. */
+/** µs; for requests without an upper bound. */
 const DEFAULT_WINDOW = 7 * MICROS_IN_DAY;
 
-/** A request with the defaults filled in, and its bounds clamped to the range of the service. */
 const toPageRequest = (
   filter: PageRequest["filter"],
   bounds: { since: Bound; to: Bound | undefined },
   rest: { page_size?: number | undefined; conversation_id?: string | undefined; cursor?: string | undefined },
 ): PageRequest => ({
   filter,
-  // Clients compute bounds such as now - 365 days: one outside the range is never an error.
+  // Clients compute bounds such as now - 365 days: out of range is no error.
   since: clampInstant(bounds.since.micros),
   to: clampInstant(bounds.to?.micros ?? bounds.since.micros + DEFAULT_WINDOW),
   sinceText: bounds.since.text,
@@ -51,7 +49,6 @@ const toPageRequest = (
 
 const FILTERS = ["created_since", "created_to", "updated_since", "updated_to"];
 
-/** A line for each conflict between the filters of a request for conversations. */
 const filterProblems = (given: ReadonlySet<string>): string[] => {
   const problems: string[] = [];
   const names = [...given].filter((name) => FILTERS.includes(name));
@@ -66,19 +63,18 @@ const filterProblems = (given: ReadonlySet<string>): string[] => {
   return problems;
 };
 
-/** How a version writes the parameters of its windows. */
 type Dialect = {
   readonly instant: typeof instant;
   readonly pageSize: { readonly least: number; readonly example: number };
   readonly since: { readonly conversations: z.GlobalMeta; readonly messages: z.GlobalMeta };
-  /** What an upper bound says about its lower one. */
+  /** What an upper bound's text says about its lower one. */
   readonly needs: (since: string) => string;
   readonly to?: { readonly examples: string[] };
-  /** Whether conversations may be asked for without any filter, which means those of the last 7 days. */
+  /** Conversations without any filter are those of the last 7 days. */
   readonly isOpen: boolean;
 };
 
-/** The queries of requests for windows, and how they are read. `now`: µs since the epoch. */
+/** `now`: µs since the epoch. */
 const windowsOf = ({ instant: bound, pageSize, since, needs, to, isOpen }: Dialect) => {
   const earlierThan = (family: string, more?: Dialect["to"]) =>
     orAbsent(bound, {
@@ -146,7 +142,7 @@ const windowsOf = ({ instant: bound, pageSize, since, needs, to, isOpen }: Diale
 const CREATED = "Records created at this time or later";
 const SINCE = "2026-10-01T00:00:00Z";
 
-/** Sections 4.1 and 4.2 of the specification. */
+/** Specification, sections 4.1 and 4.2. */
 export const WINDOWS = windowsOf({
   instant,
   pageSize: { least: 100, example: 1000 },
@@ -154,7 +150,7 @@ export const WINDOWS = windowsOf({
     conversations: {
       description: `${CREATED}. Either this or \`updated_since\` is required; they exclude each other`,
       examples: [SINCE],
-      // Scalar leaves optional parameters out of a request that is tried, and this one needs one of the two.
+      // Scalar leaves optional parameters out when a request is tried, but one of the two is needed.
       param: { examples: { default: { value: SINCE, "x-disabled": false } } },
     },
     messages: { description: CREATED, examples: ["2026-10-01T00:00:00.123456Z"] },
@@ -167,7 +163,7 @@ export const WINDOWS = windowsOf({
 const LEGACY_CREATED = `${CREATED}; without an offset it means UTC`;
 const LEGACY_EXAMPLES = ["2023-06-28T17:59:28.201000"];
 
-/** Sections 4.6 and 9 of the specification. */
+/** Specification, sections 4.6 and 9. */
 export const LEGACY_WINDOWS = windowsOf({
   instant: legacyInstant,
   pageSize: { least: 1, example: 100 },
