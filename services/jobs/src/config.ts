@@ -21,7 +21,7 @@ const optional = (name: string, schema: z.ZodType<string>): SettingReader<string
     schema.optional().transform((value) => value ?? null),
   );
 
-/** Reads an interval in seconds as milliseconds; 0 becomes null, which turns the schedule off. */
+/** Seconds to ms; 0 becomes null: no schedule. */
 const interval = (name: string, fallbackSeconds: number): SettingReader<number | null> =>
   variable(
     name,
@@ -40,11 +40,7 @@ const BOARD = {
   previousPassword: optional("BOARD_PASSWORD_PREVIOUS", boardPassword),
 };
 
-/**
- * Reads port and credentials of the board; null: no password is set, so there is no board.
- *
- * @throws ConfigError that names every invalid variable
- */
+/** null without a password: no board. @throws ConfigError */
 const readBoard = (
   env: Environment,
 ): { readonly port: number; readonly user: string; readonly passwords: readonly string[] } | null => {
@@ -64,9 +60,9 @@ const SETTINGS = {
   topics: shared.eventTopicsOf(LIST_NAMES),
   maxTimeAheadMs: shared.maxTimeAheadMs,
   landingDays: shared.landingDays,
-  /** Events of the landing table in one part of a backfill. */
+  /** Landed events per part. */
   backfillPartEvents: variable("BACKFILL_PART_EVENTS", count(20_000)),
-  /** Folders and `s3://bucket/prefix` that backfills may read files from. */
+  /** Folders and `s3://bucket/prefix`. */
   backfillLocations: variable(
     "BACKFILL_LOCATIONS",
     z
@@ -78,7 +74,6 @@ const SETTINGS = {
       )
       .default([]),
   ),
-  /** Server of `s3://` files; without an endpoint that of AWS in the region. */
   s3: {
     endpoint: optional("AWS_ENDPOINT_URL_S3", z.url({ protocol: /^https?$/ })),
     region: optional("AWS_REGION", z.string().min(1)),
@@ -91,14 +86,14 @@ const SETTINGS = {
     percent: variable("ERASURE_APPROVAL_PERCENT", z.coerce.number().min(0).max(100).default(1)),
     records: variable("ERASURE_APPROVAL_RECORDS", count(1_000, 0)),
   },
-  /** A job goes to another worker when its own has been silent for this long. */
+  /** After this silence a job goes to another worker. */
   lockMs: variable("JOB_LOCK_MS", count(30_000, 2_000)),
   uploadWindow: {
     seconds: shared.uploadWindowSeconds,
-    /** How long a window stays open after its end. */
+    /** After its end. */
     graceSeconds: variable("UPLOAD_WINDOW_GRACE_SECONDS", count(120, 0)),
   },
-  /** Intervals of the schedules; null: jobs of the kind are only started by hand. */
+  /** null: only started by hand. */
   everyMs: {
     windows: interval("WINDOWS_INTERVAL_SECONDS", 60),
     compact: interval("COMPACT_INTERVAL_SECONDS", 600),
@@ -112,9 +107,4 @@ const SETTINGS = {
 
 export type Config = Settings<typeof SETTINGS>;
 
-/**
- * Reads the configuration.
- *
- * @throws ConfigError that names every invalid variable
- */
 export const readConfig = (env: Environment = process.env): Config => readSettings(SETTINGS, env);

@@ -1,4 +1,4 @@
-// Parts that tests run against real servers without the process around them.
+// Tests run these against real servers.
 export { addUp } from "./backfill/backfill-counts.ts";
 export { createLandingBackfill, type LandingBackfill } from "./backfill/landing-backfill.ts";
 export { createCorrectRecords } from "./backfill/correct-records.ts";

@@ -50,7 +50,7 @@ const ASK_EVERY_MS = 1_000;
 const SETTLE_EVERY_MS = 2_000;
 const NOTE_DATES_EVERY_MS = 30_000;
 const LOOK_AT_AUDIT_EVERY_MS = 15_000;
-/** Time left for the other parts when jobs take all of theirs to stop. */
+/** For the other parts when jobs take all their time to stop. */
 const STOP_RESERVE_MS = 3_000;
 
 const config = configOrExit(readConfig);
@@ -133,7 +133,6 @@ const shared = {
   metrics,
   log,
 };
-// Every job of the service; schedules.ts says which run by the clock.
 const jobs: readonly AssembledJob[] = [
   createBackfillJob(shared),
   createReplayJob(shared),
@@ -179,7 +178,7 @@ const health = createHealthServer({
 
 const startRedis = async (): Promise<void> => {
   await redis.start();
-  // A server that hides its settings does not keep the process from starting.
+  // A server that hides its settings must not prevent the start.
   await redis
     .checkServer()
     .catch((error: unknown) => log.warn({ err: error }, "checking the settings of Redis failed"));
@@ -190,7 +189,7 @@ const running = run({
   deadlineMs: config.shutdownDeadlineMs,
   parts: [
     traces,
-    // First, so that a process that waits for a server can be asked why.
+    // First, so that a process waiting for a server can be asked why.
     { name: "health", start: health.start, stop: health.stop },
     { name: "redis", start: startRedis, stop: redis.stop },
     { name: "redis watch", start: redisWatch.start, stop: redisWatch.stop },

@@ -40,18 +40,16 @@ const batchOf = (...events: SourceEvent[]): SourceBatch => ({ events, problems: 
 type Fixture = {
   inserts: TableInsert[];
   suppressed: Set<string>;
-  /** Suppressed records that an erasure will look at. */
+  /** Suppressed, left to an erasure. */
   noted: string[];
   previewed: string[];
   unchanged: Set<string>;
   refused: Set<string>;
   failures: number;
-  /** Stamps that ClickHouse refuses. */
+  /** Stamps that ClickHouse rejects. */
   stale: Set<number>;
-  /** Called when a ticket is taken. */
   onTicket: () => void;
   order: string[];
-  /** Clients that are not registered, by day. */
   notedClients: [string, readonly object[]][];
 };
 
@@ -209,7 +207,7 @@ it("takes the client and the window that are asked for, and drops what is suppre
   );
   const counts = await add(batch, { clientId: "acme", window, dryRun: false });
   expect(counts.events).toEqual({ read: 5, suppressed: 1, rejected: 0, ignored: 0 });
-  // Its id is not looked up, and an erasure looks at it.
+  // Its id is not looked up; an erasure will look at it.
   expect(fixture).toMatchObject({ previewed: ["first"], noted: ["gone"] });
   const dry = await add(batch, { clientId: "acme", window, dryRun: true });
   expect(dry.events).toEqual(counts.events);

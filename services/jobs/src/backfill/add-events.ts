@@ -22,25 +22,20 @@ import { emptyCounts, noteProblem } from "./backfill-counts.ts";
 import { microsOf } from "./landing-parts.ts";
 import type { SourceBatch } from "../sources/event-source.ts";
 
-/** Which events of a source are taken. */
 export type EventFilter = {
   /** null: all clients. */
   readonly clientId: string | null;
-  /** Applied here only when it is by event: sources cannot select by the instant of an event. */
+  /** Applied only when by event: sources cannot select by an event's instant. */
   readonly window: BackfillWindow | null;
   readonly dryRun: boolean;
 };
 
 export type AddEvents = {
-  /**
-   * Processes events as ingest does and writes records that change anything, with landing rows; deletes
-   * nothing. With `dryRun` only counts. May be repeated.
-   * @throws WarehouseError
-   */
+  /** As ingest does; deletes nothing, may be repeated. @throws WarehouseError */
   add(batch: SourceBatch, filter: EventFilter, signal: AbortSignal): Promise<BackfillCounts>;
 };
 
-/** So long an INSERT is tried with one ticket, for which readers wait about as long. */
+/** For one ticket; readers wait about as long. */
 const RETRY_MS = 30_000;
 const FIRST_BYTES = 1 << 16;
 
@@ -58,21 +53,18 @@ export function createAddEvents(deps: {
   readonly writer: Pick<Writer, "insert">;
   readonly gate: Pick<SuppressionGate, "suppresses" | "wouldSuppress">;
   readonly runUpload: RunUpload;
-  /** The rows that the tables lack of each record, in the order of the records. */
   readonly preview: (
     records: readonly ExportRecord[],
     signal: AbortSignal,
   ) => Promise<readonly (readonly Pick<RightRow, "table">[])[]>;
-  /** Counts records of clients that are not registered. */
   readonly noteClients: (records: readonly ExportRecord[]) => Promise<void>;
   readonly landingDays: number;
-  /** How much later than its arrival an event may claim to be. */
+  /** By which an event may claim to be later than its arrival. */
   readonly maxTimeAheadMs: number;
   readonly now: () => number;
 }): AddEvents {
   const { writer, gate, runUpload, preview, noteClients, landingDays, maxTimeAheadMs, now } = deps;
 
-  /** Batches of one kind each, with the records that they hold. */
   function fill(accepted: readonly Accepted[]): { batch: Batch; records: Accepted[] }[] {
     const filled: { batch: Batch; records: Accepted[] }[] = [];
     for (const type of EVENT_TYPES) {
@@ -90,7 +82,7 @@ export function createAddEvents(deps: {
     return filled;
   }
 
-  /** Resolves to the indexes of the records that the warehouse refuses for their data. */
+  /** Resolves to the indexes of records rejected for their data. */
   const write = (batch: Batch, ticket: WriteTicket, signal: AbortSignal): Promise<number[]> =>
     insertHalves(batch, 0, batch.records(), (insert) =>
       retry(() => writer.insert(insert, ticket, signal), {
@@ -124,7 +116,7 @@ export function createAddEvents(deps: {
         }
       }
 
-      // Erased records are left out, so that their ids are not noted.
+      // Without erased records, so that their ids are not looked up.
       const all = accepted.map(({ record }) => record);
       const erased = await gate.wouldSuppress(all);
       const known = all.filter((_, index) => erased[index] !== true);

@@ -3,7 +3,6 @@ import type { BackfillCounts, TableCounts } from "@conversation-export/queue";
 
 const PROBLEMS = 20;
 
-/** Counts while they grow. */
 type Growing<T> = { -readonly [K in keyof T]: Growing<T[K]> };
 export type GrowingCounts = Growing<BackfillCounts>;
 
@@ -16,12 +15,10 @@ export const emptyCounts = (): GrowingCounts => ({
   problems: [],
 });
 
-/** Keeps the first problems only. */
 export const noteProblem = (counts: GrowingCounts, problem: BackfillCounts["problems"][number]): void => {
   if (counts.problems.length < PROBLEMS) counts.problems.push(problem);
 };
 
-/** Adds what both have under the same names. */
 const add = <T>(one: T, other: T): T => {
   if (typeof one === "number") return (one + Number(other)) as T;
   const entries = Object.entries(one as object).map(([name, value]): [string, unknown] => [
@@ -31,7 +28,6 @@ const add = <T>(one: T, other: T): T => {
   return Object.fromEntries(entries) as T;
 };
 
-/** Adds the counts of several parts. */
 export const addUp = (list: readonly BackfillCounts[]): BackfillCounts =>
   list.reduce<BackfillCounts>(
     (sum, { events, records, rows, problems }) => ({

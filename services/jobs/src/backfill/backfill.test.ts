@@ -23,7 +23,6 @@ const countsOf = (read: number): BackfillCounts => {
   return counts;
 };
 
-/** A backfill that writes down what it calls. */
 const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"]>> = null) => {
   const calls: string[] = [];
   let held = "";
@@ -139,13 +138,12 @@ it("ends the run of its parts once and adds up what that deleted", async () => {
   expect(calls).toEqual(["finish backfill job/1", "save 2", "forget"]);
   expect(done).toMatchObject({ parts: 2, deletableSince: "1970-01-01T00:00:05.000000Z" });
   expect(done.rows.deleted.messages).toBe(2);
-  // An attempt that died behind it.
+  // An earlier attempt died after it.
   const context = { ...contextOf({ ...WHOLE, clientId: "acme" }), state: done };
   expect((await backfill.finish(context, [result, result])).rows.deleted.messages).toBe(2);
   expect(calls.slice(3)).toEqual(["forget"]);
 });
 
-/** The context of a part, which saves nothing. */
 const partContext = <D>(context: JobContext<D, BackfillCounts>): JobContext<D> => ({
   ...context,
   state: undefined,

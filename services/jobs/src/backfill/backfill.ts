@@ -41,20 +41,15 @@ const checkWindow = ({ window }: BackfillData): void => {
   }
 };
 
-/**
- * Processes a window of events again with the current code. From landing it corrects records; from other
- * sources it only adds.
- */
+/** From landing it corrects records; from other sources it only adds. */
 export const createBackfill = (deps: {
   readonly fromLanding: LandingBackfill;
   readonly windows: Pick<WindowStore, "markBackfilled">;
   readonly exclusive: Pick<Exclusive, "run">;
   readonly sourceOf: (source: Exclude<BackfillSource, { kind: "landing" }>) => EventSource;
   readonly events: AddEvents;
-  /** Resolves when Kafka is connected. */
   readonly connected: (signal: AbortSignal) => Promise<void>;
   readonly throttle: Throttle;
-  /** Milliseconds since the epoch. */
   readonly now: () => number;
 }): SplitJobHandler<BackfillData, Part, PartResult, BackfillResult, BackfillCounts> => {
   const { fromLanding, windows, exclusive, sourceOf, events, connected, throttle, now } = deps;
@@ -80,7 +75,7 @@ export const createBackfill = (deps: {
       void progress({ done: 0, total: null, unit: "events", note }).catch(() => {});
     });
 
-  /** Marks in the ledger the windows whose records were all computed anew: those from `coveredFrom` on. */
+  /** Only of windows whose records were all computed: those from `coveredFrom` on. */
   const noteWindows = async (data: BackfillData, coveredFrom: Micros, signal: AbortSignal) => {
     const { source, window, clientId, dryRun } = data;
     if (source.kind !== "landing" || window?.by !== "upload" || clientId !== null || dryRun) return;
@@ -139,7 +134,7 @@ export const createBackfill = (deps: {
   };
 };
 
-/** The latest instant; null when one is unknown or there are none. */
+/** null when an instant is unknown or there are none. */
 const latest = (instants: readonly (Micros | null)[]): Micros | null => {
   let found: Micros | null = null;
   for (const instant of instants) {

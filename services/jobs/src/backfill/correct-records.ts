@@ -14,18 +14,16 @@ import {
 import { type GrowingCounts, emptyCounts, noteProblem } from "./backfill-counts.ts";
 import { judgeRecord, newPlan, type Plan } from "./judge-record.ts";
 
-/** Estimated size of the plans from which on they are written. One more record may exceed it. */
+/** Estimated; one more record may exceed it. */
 const PLAN_BYTES = 24 * 1024 * 1024;
 
-/** Keeps erased records from being written. */
 type Gate = Pick<SuppressionGate, "suppresses" | "wouldSuppress" | "ticket" | "judgement">;
 
-/** What a run knows of the stored rows and of landing. */
 export type RunFacts = {
   readonly run: string;
   /** null: nothing may be deleted. */
   readonly coverage: LandingCoverage | null;
-  /** The rows of events landed before this instant were stored when the rows of the run were read. */
+  /** Rows of events landed before this were stored when the run's rows were read. */
   readonly stableUpTo: Micros;
 };
 
@@ -33,16 +31,11 @@ export type CorrectionOptions = {
   readonly dryRun: boolean;
   readonly signal: AbortSignal;
   onEvents(read: number): void;
-  /** Called with each plan whose right rows were written, without the records that the warehouse refuses. */
+  /** Takes each written plan, without rejected records. */
   onWritten(plan: Plan): Promise<void>;
 };
 
-/**
- * Computes the records of a run in a range anew from all their events in landing and writes the right rows.
- * Deletes nothing.
- *
- * @throws WarehouseError
- */
+/** From all their events in landing; deletes nothing. @throws WarehouseError */
 export type CorrectRecords = (
   facts: RunFacts,
   range: HashRange,
@@ -65,7 +58,7 @@ export const createCorrectRecords = (deps: {
     different: plan.different.filter(({ name }) => !names.has(name)),
   });
 
-  /** Takes the records out that suppressions drop which are newer than the plan. */
+  /** Without records covered by suppressions newer than the plan. */
   const judgedAgain = async (plan: Plan, counts: GrowingCounts): Promise<Plan> => {
     const records = [...new Set(plan.insert.map(({ record }) => record))];
     const suppressed = await gate.suppresses(records);
@@ -74,10 +67,7 @@ export const createCorrectRecords = (deps: {
     return without(plan, new Set(dropped.map(({ clientId, id }) => recordKey(clientId, id))));
   };
 
-  /**
-   * Writes the right rows of a plan that was made by this judgement or later. Records that the warehouse refuses count
-   * as rejected and leave the plan.
-   */
+  /** `judgement`: of the plan, or earlier. Rejected records leave the plan. */
   const write = async (
     made: Plan,
     judgement: number,
@@ -106,7 +96,7 @@ export const createCorrectRecords = (deps: {
     const { dryRun, signal, onEvents, onWritten } = options;
     const suppressed = dryRun ? gate.wouldSuppress : gate.suppresses;
     const counts = emptyCounts();
-    // By the suppressions of now.
+    // By the present suppressions.
     await gate.ticket(signal);
     const judgement = gate.judgement();
     const stored = await runs.stored(run, range, signal);
@@ -139,7 +129,7 @@ export const createCorrectRecords = (deps: {
       if (bytes >= planBytes) await apply();
     };
 
-    // The stored rows were read before landing, which is written first: so every row has its event there.
+    // Stored rows were read before landing, which is written first: every row has its event there.
     for await (const events of runs.landed(run, range, signal)) {
       for (const event of events) {
         const [first] = group;

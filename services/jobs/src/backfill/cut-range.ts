@@ -1,7 +1,7 @@
-/** Below the largest number of parts of a job, so that several partitions still fit. */
+/** Below a job's largest number of parts, so that several partitions fit. */
 const MAX_PARTS = 5_000;
 
-/** Cuts ranges of offsets into pieces of `size`, or larger ones when there would be too many. */
+/** Pieces are larger than `size` when there would be too many. */
 export function cutRanges<Range extends { readonly from: number; readonly to: number }>(
   ranges: readonly Range[],
   size: number,

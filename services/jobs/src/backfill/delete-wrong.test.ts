@@ -12,7 +12,7 @@ const OPTIONS = { signal, onEvents: () => {} };
 
 const nameOf = (run: string): string => `wrong ${run}`;
 
-/** Deletes the wrong rows of records, one in each of the ranges that are compared. */
+/** One record in each range compared. */
 const startDeletion = (
   records: number,
   left: readonly string[] = [],

@@ -7,16 +7,12 @@ import { addUp, emptyCounts } from "./backfill-counts.ts";
 import type { CorrectRecords, RunFacts } from "./correct-records.ts";
 
 const ROUNDS = 3;
-/** Keys from which on rows are deleted before further records are compared: ClickHouse holds them in memory. */
+/** ClickHouse holds the keys in memory. */
 const KEYS_AT_ONCE = 500_000;
 
 /**
- * Deletes the wrong rows of a run's marked records, after comparing them again; nobody else may delete
- * meanwhile. A right row that a merge dropped is written again.
- * @param onEvents called with the number of events that were read
- * @returns the rows that were deleted or written
- * @throws ServiceError `backfill_unsettled`, retryable, when wrong rows come back; `deletion_under_way`;
- * `backfill_rows_gone` or, retryable, `keys_lost` when others have removed what the job works on;
+ * Nobody else may delete meanwhile; rewrites right rows that a merge dropped.
+ * @throws ServiceError `backfill_unsettled`, `deletion_under_way`, `backfill_rows_gone`, `keys_lost`;
  * WarehouseError
  */
 export type DeleteWrong = (
@@ -28,9 +24,8 @@ export const createDeleteWrong = (deps: {
   readonly runs: BackfillRuns;
   readonly wrong: WrongRows;
   readonly correct: CorrectRecords;
-  /** Reads the facts of a run whose rows are read after it. */
   readonly factsOf: (run: string, signal: AbortSignal) => Promise<RunFacts>;
-  /** Records that are compared at a time. */
+  /** Records compared at a time. */
   readonly size: number;
   readonly keysAtOnce?: number;
 }): DeleteWrong => {

@@ -1,11 +1,10 @@
 import type { GroupProgress } from "@conversation-export/bus";
 
-/** How many messages ingest has not committed, over all topics; null when the brokers do not say. */
+/** Uncommitted messages; null when the brokers do not answer. */
 export const createIngestLag =
   (deps: {
     readonly progress: Pick<GroupProgress, "fetch">;
     readonly topics: readonly string[];
-    /** Resolves when the brokers can be asked. */
     readonly connected: (signal: AbortSignal) => Promise<void>;
   }) =>
   async (signal: AbortSignal): Promise<number | null> => {

@@ -25,7 +25,6 @@ import { createNoteClients } from "./note-clients.ts";
 import { createPreview } from "./preview-rows.ts";
 import { createThrottle } from "./throttle.ts";
 
-/** Assembles the job that computes a window of records anew. */
 export const createBackfillJob = (shared: Shared): AssembledJob => {
   const { config, session, redis, bus, gate, runUpload, stable, exclusive, runHolders } = shared;
   const { maxTimeAheadMs } = config;

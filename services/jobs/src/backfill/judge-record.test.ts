@@ -17,7 +17,6 @@ const AS_OF = SINCE + 1_000_000;
 const COVERAGE: LandingCoverage = { since: SINCE, asOf: AS_OF };
 const isoOf = (micros: number): string => new Date(micros / 1_000).toISOString();
 
-/** An event of the one message that the tests judge. */
 const landed = (offset: number, created: number, value?: string): LandedEvent => ({
   topic: "messages",
   partition: 0,
@@ -46,7 +45,7 @@ const exportOf = ({ offset, text, headers }: LandedEvent): ExportRecord => {
   if (outcome.kind !== "accepted") throw new Error(outcome.reason);
   return outcome.record;
 };
-/** The rows of an export as it should be stored, or as a bug stored it: in place of an export of an hour later. */
+/** A wrong row has the version of an export an hour later. */
 const rowsOf = (record: ExportRecord, uploadedAt: number, isWrong = false): StoredRow[] => {
   const { exportedAt } = record.version;
   const version = { ...record.version, exportedAt: exportedAt + (isWrong ? 3_600_000_000 : 0) };

@@ -19,16 +19,15 @@ import {
 } from "@conversation-export/warehouse";
 import { type GrowingCounts, noteProblem } from "./backfill-counts.ts";
 
-/** Estimated size of a row to delete. */
+/** Estimated. */
 const KEY_BYTES = 400;
 
-/** The bits of a version that hold the place on the bus. */
+/** Bits of a version with the place on the bus. */
 const PLACE = (1n << 64n) - 1n;
 
 const placeOf = ({ topic, partition, offset }: LandedEvent): string => `${topic}/${partition}/${offset}`;
 
 type Difference = HashedRecord & {
-  /** As `recordKey` makes it. */
   readonly name: string;
   /** Of the last event. */
   readonly place: string;
@@ -37,13 +36,12 @@ type Difference = HashedRecord & {
   readonly isOutranked: boolean;
 };
 
-/** Differences found among the records of one type. */
 export type Plan = {
   readonly type: EventType;
   readonly insert: RightRow[];
   readonly remove: WrongRow[];
   readonly different: Difference[];
-  /** Estimated size. */
+  /** Estimated. */
   bytes: number;
 };
 
@@ -55,10 +53,7 @@ export const newPlan = (type: EventType): Plan => ({
   bytes: 0,
 });
 
-/**
- * Adds to `plan` what differs between one record, computed from all its events in landing, and its stored
- * rows.
- */
+/** Adds the differences between the stored rows and the record computed from all `events`. */
 export const judgeRecord = async (
   plan: Plan,
   events: readonly LandedEvent[],
@@ -66,9 +61,8 @@ export const judgeRecord = async (
   counts: GrowingCounts,
   facts: {
     readonly suppressed: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-    /** null: nothing may be deleted. */
     readonly coverage: LandingCoverage | null;
-    /** The rows of events landed before this instant were stored when the stored rows were read. */
+    /** Rows of events landed before this were stored when `stored` was read. */
     readonly stableUpTo: Micros;
   },
 ): Promise<void> => {
@@ -115,7 +109,7 @@ export const judgeRecord = async (
   counts.records.examined += 1;
   const dates = exports.length > 0 ? exports : events;
   const created = Math.min(...dates.map(({ dateCreated }) => dateCreated));
-  // The row's own event must be there: its day may have been dropped since the coverage was read.
+  // The row's own event must be there: its day may have been dropped since.
   const isDeletable = ({ uploadedAt, version }: StoredRow): boolean =>
     coverage !== null &&
     places.has(version & PLACE) &&

@@ -10,7 +10,6 @@ const DAY_MS = 86_400_000;
 /** µs */
 const CLICKHOUSE_TIME = 1_000_000;
 
-/** A backfill of which what it keeps, and for how long, is looked at. */
 const startBackfill = (given: { stableUpTo?: number; isOver?: boolean; setBackMs?: number } = {}) => {
   const kept = new Map<string, { isOld: boolean }>();
   const clock = { ms: 1_000, elapsed: 0 };
@@ -156,7 +155,7 @@ it("removes what a job left that is over, or that is old", async () => {
   gone.kept.set("backfill job/0f0e0d0c-0b0a-4900-8807-060504030201", { isOld: false });
   await gone.backfill.sweep();
   expect(gone.kept.size).toBe(0);
-  // It has failed and may be retried, or another Redis knows it.
+  // It may be retried, or another Redis knows it.
   const failed = startBackfill();
   failed.kept.set("backfill job/0f0e0d0c-0b0a-4900-8807-060504030201", { isOld: true });
   failed.kept.set("backfill job/1f0e0d0c-0b0a-4900-8807-060504030201", { isOld: false });

@@ -18,45 +18,41 @@ import { createDeleteWrong } from "./delete-wrong.ts";
 import type { Plan } from "./judge-record.ts";
 import { type LandingPart, partsOf, selectionsOf } from "./landing-parts.ts";
 
-/** How long an attempt waits for writers to write what they have landed. */
+/** Time for writers to write what they have landed. */
 const STABLE_WITHIN_MS = 60_000;
 const ASK_EVERY_MS = 500;
-/** Stored rows that were read longer ago say too little about those that stand now. */
+/** Rows read longer ago say too little about the present ones. */
 const FRESH_FOR_MS = 86_400_000;
 
-/** A run, and when its stored rows were read; milliseconds since the epoch. */
+/** `readAt`: epoch milliseconds. */
 type ReadRun = Pick<LandingPart, "run" | "readAt">;
 
 type Context<Data> = Omit<JobContext<Data>, "state" | "save">;
 
-/** The steps of a backfill from the landing table. */
 export type LandingBackfill = {
-  /** @throws ServiceError `ingest_unsettled`, retryable, when what has landed is not stored in time */
+  /** @throws ServiceError `ingest_unsettled`, retryable */
   split(context: Context<BackfillData>): Promise<LandingPart[]>;
-  /** @throws ServiceError `backfill_rows_gone` when the stored rows were read more than a day ago */
+  /** @throws ServiceError `backfill_rows_gone` when the rows were read over a day ago */
   runPart(context: Context<unknown>, part: LandingPart, dryRun: boolean): Promise<BackfillCounts>;
   /**
-   * Counts the records of the window that landing does not hold any more.
-   *
-   * @param since from when on it was complete when the run began; undefined: there was no part
+   * Counts records that landing no longer holds; `since`: when it began at the run's start, undefined without
+   * parts.
    */
   uncovered(
     context: Context<BackfillData>,
     since: Micros | null | undefined,
   ): Promise<{ readonly before: Micros; readonly records: number } | null>;
   /**
-   * Deletes the wrong rows that the parts of a run have found. The run stays, since the step may be repeated.
-   *
-   * @throws ServiceError `backfill_rows_gone`, `ingest_unsettled`, and those of `DeleteWrong`
+   * Keeps the run, since the step may be repeated.
+   * @throws ServiceError as `DeleteWrong`, `backfill_rows_gone`, `ingest_unsettled`
    */
   finish(context: Context<unknown>, run: ReadRun, dryRun: boolean): Promise<BackfillCounts>;
-  /** Removes what a job has read, once it has stored that it needs nothing of it any more. */
+  /** Call it once the job has stored that it needs its run no more. */
   forget(context: Context<unknown>): Promise<void>;
-  /** Removes what jobs left that will not go on, or that they may not use any more. */
+  /** Removes what no job will or may use any more. */
   sweep(signal?: AbortSignal): Promise<void>;
 };
 
-/** Id of the job that began a run. */
 const jobOf = (run: string): string => run.slice(BACKFILL_RUN.length).replace(/(\/[0-9a-f-]{36}){1,2}$/, "");
 
 export const createLandingBackfill = (deps: {
@@ -66,22 +62,21 @@ export const createLandingBackfill = (deps: {
   readonly stable: StableReader;
   readonly correct: CorrectRecords;
   readonly exclusive: Pick<Exclusive, "run">;
-  /** Whether a job has ended for good; not while another Redis may know it. */
+  /** false while another Redis may know the job. */
   readonly isOver: (job: string) => Promise<boolean>;
-  /** Jobs processes that are alive. */
   readonly alive: () => Promise<ReadonlySet<string>>;
   readonly typeOf: (topic: string) => EventType | undefined;
-  /** How much later than its arrival an event may claim to be. */
+  /** By which an event may claim to be later than its arrival. */
   readonly maxTimeAheadMs: number;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
-  /** Milliseconds on a clock that is not set. */
+  /** Monotonic milliseconds. */
   readonly elapsed: () => number;
   readonly partEvents: number;
 }): LandingBackfill => {
   const { runs, wrong, landing, stable, correct, exclusive, isOver, alive, typeOf, now, partEvents } = deps;
 
-  /** Resolves to an instant from `begun` on, before which all that has landed is stored. */
+  /** Resolves to an instant not before `begun`, below which all that landed is stored. */
   const stableUpTo = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
     const giveUpAt = deps.elapsed() + STABLE_WITHIN_MS;
     for (;;) {
@@ -96,7 +91,7 @@ export const createLandingBackfill = (deps: {
   };
   const factsOf = async (run: string, signal: AbortSignal): Promise<RunFacts> => {
     const coverage = await landing.coverage(signal);
-    // By the clock of ClickHouse, which writers follow: that of this process may be ahead.
+    // ClickHouse's clock, which writers follow; this process's may be ahead.
     return { run, coverage, stableUpTo: await stableUpTo(coverage?.asOf ?? now() * 1_000, signal) };
   };
   const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, size: partEvents });
@@ -106,7 +101,6 @@ export const createLandingBackfill = (deps: {
     for (const { run, isOld } of await runs.list())
       if (isOld || (await isOver(jobOf(run)))) await runs.forget(run);
   };
-  /** Removes the runs of all attempts of a job. */
   const forgetAll = async (job: string): Promise<void> => {
     for (const { run } of await runs.list()) if (jobOf(run) === job) await runs.forget(run);
   };
@@ -138,7 +132,7 @@ export const createLandingBackfill = (deps: {
       try {
         await runs.begin(run, selections, events, signal);
       } catch (error) {
-        // The next attempt reads anew. Where ClickHouse is away, the sweep removes it.
+        // The next attempt reads anew; if this fails, the sweep removes it.
         await runs.forget(run).catch(() => {});
         throw error;
       }
@@ -157,7 +151,7 @@ export const createLandingBackfill = (deps: {
       };
       const counts = await correct(facts, { from, to }, { dryRun, signal, onEvents, onWritten });
       await assertKept(runs, run, signal);
-      // What a part finds wrong is deleted, and counted, at the end of the job.
+      // A part's wrong rows are deleted, and counted, at the end of the job.
       return dryRun ? counts : { ...counts, rows: { ...counts.rows, deleted: emptyCounts().rows.deleted } };
     },
     async uncovered({ data, signal }, known) {

@@ -7,13 +7,13 @@ import type { RunFacts } from "./correct-records.ts";
 const instant = z.int().min(0);
 const hash = z.string().regex(/^\d+$/);
 
-/** The records of a run whose hashes lie in a range, as stored in the queue; instants are µs. */
+/** As stored in the queue; instants are µs. */
 export const landingPartSchema = z.object({
   kind: z.literal("landing"),
   run: z.string(),
   coverage: z.object({ since: instant, asOf: instant }).nullable(),
   stableUpTo: instant,
-  /** When the copy of the stored rows was begun; milliseconds since the epoch. */
+  /** Epoch milliseconds, before the stored rows were copied. */
   readAt: instant,
   from: hash,
   to: hash,
@@ -23,24 +23,20 @@ export type LandingPart = z.infer<typeof landingPartSchema>;
 type Range = LandingSelection["range"];
 type Exported = LandingSelection["exported"];
 
-/** Below the largest number of parts of a job. */
+/** Below a job's largest number of parts. */
 const MAX_PARTS = 8_000;
 
-/** The instant of a bound of a window. @throws TypeError when it is none */
 export const microsOf = (text: string): Micros => {
   const micros = parseTimestamp(text);
   if (micros === undefined) throw new TypeError("a bound of a window is no instant");
   return micros;
 };
 
-/** Range of export times of the events in a window; null when the window does not restrict them. */
+/** null: the window does not restrict them. */
 export const exportedIn = (window: BackfillWindow | null): Exported =>
   window?.by === "event" ? { from: microsOf(window.from), to: microsOf(window.to) } : null;
 
-/**
- * Ranges of landing that hold the events of a window. Events may come late, or up to `maxTimeAheadMs` too
- * early.
- */
+/** Events may come late, or up to `maxTimeAheadMs` too early. */
 export function rangesOf(window: BackfillWindow | null, maxTimeAheadMs: number): Range[] {
   if (window === null) return [{ by: "upload", from: 0, to: END_OF_TIME }];
   if (window.by === "offsets") {
@@ -51,14 +47,13 @@ export function rangesOf(window: BackfillWindow | null, maxTimeAheadMs: number):
   return [{ by: "bus", from: Math.max(0, from - maxTimeAheadMs * 1_000), to: END_OF_TIME }];
 }
 
-/** The events whose records a job looks at. */
 export const selectionsOf = (
   { clientId, window }: BackfillData,
   maxTimeAheadMs: number,
 ): LandingSelection[] =>
   rangesOf(window, maxTimeAheadMs).map((range) => ({ clientId, range, exported: exportedIn(window) }));
 
-/** Cuts a run of `events` events into parts of about `size`, or larger ones when there would be too many. */
+/** Parts are larger than `size` when there would be too many. */
 export const partsOf = (
   facts: RunFacts & { readonly readAt: number },
   events: number,

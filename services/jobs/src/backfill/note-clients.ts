@@ -1,11 +1,11 @@
 import type { ExportRecord } from "@conversation-export/domain";
 import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
 
-/** Counts the records of clients that are not registered, as ingest does. @throws WarehouseError */
+/** As ingest does. @throws WarehouseError */
 export const createNoteClients =
   (deps: {
     readonly store: UnregisteredClientWriter;
-    /** Milliseconds since the epoch. */
+    /** Epoch milliseconds. */
     readonly now: () => number;
   }) =>
   async (records: readonly ExportRecord[]): Promise<void> => {

@@ -28,7 +28,6 @@ const store = (...records: ExportRecord[]): StoredRow[] =>
   records.flatMap((record) =>
     rightRowsOf(record).map((row) => ({ ...row, uploadedAt: 0, digest: rowDigest(row) })),
   );
-/** Tables in which a record lacks a row. */
 const lacking = async (record: ExportRecord, stored: readonly StoredRow[]): Promise<string[]> => {
   const preview = createPreview({ reader: { stored: () => Promise.resolve([stored]) } });
   const [rows = []] = await preview([record], new AbortController().signal);

@@ -1,10 +1,7 @@
 import { correctionOf, type ExportRecord, type RightRow } from "@conversation-export/domain";
 import { type RecordReader, rowDigest } from "@conversation-export/warehouse";
 
-/**
- * For each record the rows that the tables lack, as a correction that may delete nothing finds them.
- * @throws WarehouseError
- */
+/** As a correction that may delete nothing. @throws WarehouseError */
 export const createPreview =
   ({ reader }: { readonly reader: Pick<RecordReader, "stored"> }) =>
   async (records: readonly ExportRecord[], signal: AbortSignal): Promise<(readonly RightRow[])[]> => {

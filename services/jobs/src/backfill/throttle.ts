@@ -2,18 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const ASK_EVERY_MS = 1_000;
 
-/** Slows a job down in favour of ingest. */
 export type Throttle = {
-  /** Resolves when ingest lags by at most `maxLag` messages; an unknown lag counts as too large. */
+  /** An unknown lag counts as too large. */
   untilLagIs(maxLag: number | null, signal: AbortSignal, onWait: (lag: number | null) => void): Promise<void>;
-  /**
-   * Resolves when `events` have taken the time, since `startedAt` (of `performance.now`), that this rate gives
-   * them.
-   */
+  /** `startedAt` is of `performance.now`. */
   pace(events: number, startedAt: number, rowsPerSecond: number | null, signal: AbortSignal): Promise<void>;
 };
 
-/** @param deps.lag number of messages that ingest has not committed; null when Kafka does not answer */
+/** `lag`: uncommitted messages; null when Kafka does not answer. */
 export const createThrottle = (deps: {
   readonly lag: (signal: AbortSignal) => Promise<number | null>;
   readonly askEveryMs?: number;

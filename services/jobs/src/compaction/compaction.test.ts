@@ -14,7 +14,6 @@ let calls: string[] = [];
 let written = 0;
 let deleting = false;
 let now = 0;
-/** The lock that is held. */
 let lock = "";
 let onRemove: () => void = () => {};
 

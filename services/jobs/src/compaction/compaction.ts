@@ -18,29 +18,26 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { SupersededEntries, WindowStore } from "@conversation-export/warehouse";
 import { LEDGER, ROWS } from "../process/locks.ts";
 
-/** Number of records whose keys are held in memory at a time. */
+/** Records whose keys are held in memory. */
 const RECORDS_AT_A_TIME = 1_000_000;
-/** A run on schedule begins no further group of windows after this time. */
+/** A scheduled run begins no further group after this. */
 const RUN_MS = 600_000;
 
 export type CompactionDeps = {
   readonly windows: Pick<WindowStore, "list" | "save">;
   readonly entries: SupersededEntries;
-  /** Holders of runs that are alive. */
   readonly alive: () => Promise<ReadonlySet<string>>;
   readonly exclusive: Pick<Exclusive, "run">;
   readonly windowSeconds: number;
-  /** µs since the epoch */
   readonly now: () => Micros;
 };
 
 type Context = JobContext<CompactData>;
-/** Windows that are compacted together: their lines in the ledger. */
 type Group = readonly UploadWindow[];
 
 const startsOf = (lines: readonly UploadWindow[]): Micros[] => [...new Set(lines.map(({ start }) => start))];
 
-/** Groups of whole windows, oldest first, with about a million conversations each. */
+/** Whole windows, oldest first, of about a million conversations. */
 const groupsOf = (due: readonly UploadWindow[]): Group[] => {
   const groups: Group[] = [];
   let group: Group = [];
@@ -54,14 +51,13 @@ const groupsOf = (due: readonly UploadWindow[]): Group[] => {
   return group.length === 0 ? groups : [...groups, group];
 };
 
-/** Compacts closed upload windows that have not been compacted yet, oldest first. */
 export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, CompactResult> => {
   const { windows, entries, exclusive, now } = deps;
   const length = deps.windowSeconds * MICROS_IN_SECOND;
 
   const linesIn = async ({ range, force }: CompactData): Promise<readonly UploadWindow[]> => {
     const since = range === null ? 0 : (parseTimestamp(range.from) ?? 0);
-    // A window counts when all of it lies in the range.
+    // Only windows that lie wholly in the range.
     const to = range === null ? Number.MAX_SAFE_INTEGER : (parseTimestamp(range.to) ?? 0) - length + 1;
     const lines = await windows.list({
       since,
@@ -70,10 +66,7 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
     return lines.filter(({ start }) => start < to);
   };
 
-  /**
-   * Deletions that a dead process began go on in ClickHouse, although its lock is gone.
-   * @throws ServiceError
-   */
+  /** Deletions of a dead process go on in ClickHouse, although its lock is gone. @throws ServiceError */
   const refuseDeletions = async (): Promise<void> => {
     if (!(await entries.deletionRuns())) return;
     throw new ServiceError("deletion_under_way", "rows of conversations are being deleted", {
@@ -81,7 +74,6 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
     });
   };
 
-  /** Removes what no reader needs of the conversations that were written in these windows. */
   const cleanUp = async ({ data, signal }: Context, group: Group): Promise<number> => {
     const scope = { starts: startsOf(group), length };
     const chunks = Math.ceil((await entries.countWritten(scope, signal)) / RECORDS_AT_A_TIME);
@@ -99,7 +91,7 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
     return superseded;
   };
 
-  /** Marks lines as compacted. One that was opened again meanwhile stays open. */
+  /** A line opened again meanwhile stays open. */
   const markCompacted = (group: Group, supersededUpdates: number, signal: AbortSignal): Promise<void> =>
     exclusive.run(LEDGER, signal, async (held) => {
       const seen = new Map(group.map((line) => [`${line.start} ${line.table}`, line]));
@@ -127,7 +119,7 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
       await entries.forgetDead(deps.alive);
       const lines = await linesIn(data);
       const openStarts = new Set(startsOf(lines.filter(({ state }) => state === "open")));
-      // A window is due when it is closed for all tables.
+      // A window is due when closed for all tables.
       const due = lines.filter(
         (line) => !openStarts.has(line.start) && (waitsForCompaction(line) || data.force),
       );

@@ -3,7 +3,6 @@ import { createSupersededEntries, createWindowStore } from "@conversation-export
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createCompaction } from "./compaction.ts";
 
-/** Assembles the job that removes superseded entries of closed upload windows. */
 export const createCompactJob = ({ config, session, exclusive, runHolders }: Shared): AssembledJob => {
   const windowSeconds = config.uploadWindow.seconds;
   const entries = createSupersededEntries({ session, holder: runHolders.own });

@@ -1,17 +1,13 @@
 import type { Logger } from "@conversation-export/runtime";
 import type { ErasureRun, ErasureStore, RequestCompletion } from "@conversation-export/warehouse";
 
-/** A request that reaches more than both of them of its client waits for an operator. */
+/** A request that reaches more than both waits for an operator. */
 export type ApprovalRule = {
-  /** Of the client's records. */
   readonly percent: number;
   readonly records: number;
 };
 
-/**
- * Lets those requests of a client wait that would erase so much that a person has to look at them. Returns how
- * many. The keys of the run must be collected.
- */
+/** Holds requests that reach too much, returns how many. The run's keys must be collected before. */
 export type Approval = (run: ErasureRun, clientId: string) => Promise<number>;
 
 export const createApproval = (deps: {

@@ -1,11 +1,6 @@
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { OpenRequests, RequestCompletion } from "@conversation-export/warehouse";
 
-/**
- * Watches the age of unfinished requests for erasure.
- * @param deps.deadlineMs age from which a request is overdue
- * @param deps.now ms since the epoch
- */
 export const createErasureDeadline = (deps: {
   readonly requests: Pick<RequestCompletion, "open">;
   readonly deadlineMs: number;

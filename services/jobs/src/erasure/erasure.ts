@@ -22,11 +22,11 @@ import { createRunSubjects } from "./run-subjects.ts";
 import type { LatestJudgement } from "./latest-judgement.ts";
 
 const MAX_ROUNDS = 10;
-// Locks over all processes. They only spare work, so what was begun goes on without them when they are lost.
+// These locks only spare work, so a run that loses one goes on.
 const HIDING = "erasure hides";
 const LONG = "erasure deletes";
 
-/** Waiting for the other run would take the place of a job that hides. */
+/** Waiting would take the place of a job that hides. */
 const leftToLater = (): never => {
   throw new ServiceError("erasure_running", "another erasure deletes or counts: tried again later", {
     retryable: true,
@@ -44,12 +44,8 @@ export type ErasureDeps = {
 };
 
 /**
- * Hides what new requests are about from readers, and then, unless another run is at it, deletes what is hidden
- * as one batch: suppressions are stored, what was judged without them is refused, all rows under the collected keys are
- * deleted until none is left, the deletions are published, and the requests are stripped of their subjects.
- * Each step may be repeated, and a second run at the same time is harmless.
- *
- * @throws ServiceError `erasure_running` (retryable) while another run deletes and the job is not done without it
+ * Each step may be repeated, and a second run at the same time is harmless (docs/internals.md).
+ * @throws ServiceError `erasure_running` (retryable) while another run deletes and the job needs it
  */
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {
   const { requests, store, judgement, exclusive } = deps;
@@ -64,7 +60,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     );
   };
 
-  /** Begins a run with everything that is hidden, was found by writers, or is to be erased again. */
+  /** With all that is hidden, was found by writers, or is to be erased again. */
   const beginRun = async ({ id, data: { again }, progress }: JobContext<ErasureData>) => {
     const run: ErasureRun = { id: `${id}/${randomUUID()}`, erases: again?.dryRun !== true };
     if (run.erases) await subjects.note(run, "running");
@@ -86,7 +82,6 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     return { hidden: 0, requests: 0, held: 0, found, deleted, rounds: 0, again: { dryRun: true, ...looked } };
   };
 
-  /** Deletes all that is hidden. */
   const remove = async (
     context: JobContext<ErasureData>,
   ): Promise<Omit<ErasureResult, "hidden" | "held">> => {
@@ -107,7 +102,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
         await store.collect(run);
         found = await store.count(run);
         await requests.noteHidden(run);
-        // Again when something was found that is not suppressed: writers did not know of it.
+        // Again for what was found and not suppressed: writers did not know of it.
       } while (await subjects.suppress(run));
     };
     const erase = async (): Promise<void> => {
@@ -161,10 +156,10 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       }
       const { failed, ...hidden } = await exclusive.run(HIDING, signal, () => hide(context));
       const removed = await exclusive.unlessTaken(LONG, signal, () => remove(context));
-      // The other run may fail, so each request keeps a job until it is carried out.
+      // The other run may fail, so each request keeps a job until carried out.
       if (removed === undefined && (data.again !== undefined || (await requests.isRunning(data))))
         return leftToLater();
-      // The others' are hidden and removed all the same.
+      // Other clients' are hidden and removed all the same.
       for (const [clientId, error] of failed)
         if (data.clientId === null || data.clientId === clientId) throw error;
       return { requests: 0, deleted: {}, rounds: 0, ...hidden, ...removed };

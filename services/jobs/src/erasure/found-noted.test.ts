@@ -21,7 +21,6 @@ it("notes what was found later before it is erased, and when it is gone, under t
   const noting = withFoundNoted(store, audit);
   const { signal } = new AbortController();
   expect(await noting.begin({ id: "erasure-7/a-run", erases: true })).toMatchObject({ found: 2 });
-  // The next attempt of the job.
   await noting.begin({ id: "erasure-7/another", erases: true });
   await noting.settleFound({ id: "erasure-7/another", erases: true }, signal);
   expect(said).toEqual([
@@ -30,7 +29,7 @@ it("notes what was found later before it is erased, and when it is gone, under t
     "settled",
     "erasure-7 erasure run done",
   ]);
-  // A dry run, which never ends what it would have begun.
+  // A dry run, which never ends what it begins.
   await noting.begin({ id: "erasure-9/a-run", erases: false });
   found = 0;
   await noting.begin({ id: "erasure-8/a-run", erases: true });

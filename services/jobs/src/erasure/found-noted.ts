@@ -1,13 +1,10 @@
 import type { AuditStore, ErasureRun, ErasureStore } from "@conversation-export/warehouse";
 import { ACTOR } from "../process/noted.ts";
 
-/**
- * The store with notes in the audit of what a run erases of persons who were erased before, since writers
- * found more of it. What requests ask for has notes of its own.
- */
+/** Audits what is erased of persons erased before; requests have entries of their own. */
 export const withFoundNoted = (store: ErasureStore, audit: Pick<AuditStore, "note">): ErasureStore => {
   const note = (state: "begun" | "done", run: ErasureRun): Promise<void> => {
-    // Runs begin with the id of their job: an attempt that died ends with the next one.
+    // Runs begin with their job's id: an attempt that died ends with the next one.
     const job = run.id.slice(0, run.id.indexOf("/"));
     return audit.note([
       { runId: job, state, actor: ACTOR, command: "erasure run", arguments: { job }, result: "" },

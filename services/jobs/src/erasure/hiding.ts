@@ -16,13 +16,13 @@ export type HidingDeps = {
 
 type Counts = Pick<ErasureResult, "hidden" | "held" | "found">;
 type Hidden = Counts & {
-  /** Errors of clients whose requests are more than ClickHouse can look for. */
+  /** By client: ClickHouse cannot look for all that it requests. */
   readonly failed: ReadonlyMap<string, unknown>;
 };
 
 /**
- * Hides what the new requests are about from readers, but for those that have to wait for an operator. They are
- * `running` then. One client at a time, so that none has to wait for what another asks for.
+ * Hides new requests' records, unless held for approval; one client at a time, so that none waits for
+ * another.
  */
 export type Hiding = (context: Pick<JobContext<unknown>, "signal" | "progress">) => Promise<Hidden>;
 
@@ -43,7 +43,7 @@ export const createHiding = (deps: HidingDeps): Hiding => {
     await store.collect(run);
     signal.throwIfAborted();
     const held = await deps.approval(run, clientId);
-    // From here on they can be neither refused nor held. What an operator or another run has decided meanwhile stays.
+    // From here on neither refused nor held; decisions made meanwhile stay.
     if ((await requests.begin(run)) === 0) return { ...NONE, held };
     await store.hide(run);
     const hidden = await requests.noteHidden(run);

@@ -16,7 +16,6 @@ import { createLatestJudgement } from "./latest-judgement.ts";
 const LOOK_FOR_OVERDUE_EVERY_MS = 15_000;
 const WAIT_FOR_BATCHES_MS = 30_000;
 
-/** Assembles the job that erases persons, and the watch over requests that are overdue. */
 export const createErasureJob = ({
   config,
   session,
@@ -43,8 +42,7 @@ export const createErasureJob = ({
       log,
     }),
     hash: createSubjectHash(config.suppressionSecret),
-    // Of a dead process the lock is free before its job goes to another worker, which else would leave the rows
-    // to the next run.
+    // A dead process's lock must end before another worker takes its job, which else would leave the rows.
     exclusive: createExclusive({ redis, lockMs: config.lockMs / 2 }),
   });
   const deadline = createErasureDeadline({
@@ -56,7 +54,7 @@ export const createErasureJob = ({
     now,
   });
   return {
-    // Two, so that new requests are hidden while another run deletes: one at a time does so.
+    // Two, so that new requests are hidden while another run deletes.
     job: runJob(erasure, { globalConcurrency: 2, concurrency: 2 }),
     parts: [{ name: "erasure deadline", ...deadline }],
   };

@@ -4,16 +4,15 @@ import { createLatestJudgement } from "./latest-judgement.ts";
 
 const PATIENCE_MS = 30_000;
 
-/** Writers and readers that are as the test says; `now` is set by it. */
 const setUp = () => {
   const steps: string[] = [];
   const world = {
     now: 0,
     clock: 100,
     announced: 90,
-    /** What is stable, one answer after the other; the last one stays. */
+    /** One answer after the other; the last one stays. */
     until: [101],
-    /** The running INSERTs, in the same way. */
+    /** Likewise. */
     running: [[]] as string[][],
     onStableRead: (): void => {},
     onRunning: (): void => {},

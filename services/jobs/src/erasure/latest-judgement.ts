@@ -6,22 +6,17 @@ import type { Coordination, StableReader } from "@conversation-export/warehouse"
 const ASK_EVERY_MS = 250;
 const WARN_EVERY_MS = 30_000;
 
-/** Makes writers judge by new suppressions. */
 export type LatestJudgement = {
-  /** Lets writers judge new batches by the suppressions that are stored, and does not wait for them. */
+  /** New batches are judged by the stored suppressions; does not wait. */
   announce(): Promise<void>;
   /**
-   * Resolves when no row can be stored any more that was judged without the suppressions that are stored now:
-   * ClickHouse refuses it.
+   * Resolves when no row judged without the stored suppressions can appear any more.
    * @throws WarehouseError, the reason of `signal`
    */
   required(signal: AbortSignal): Promise<void>;
 };
 
-/**
- * @param deps.patienceMs how long to wait for batches that were judged before; ClickHouse refuses what is left of
- * them, and their writers judge them anew
- */
+/** `patienceMs`: wait for earlier batches before ClickHouse rejects them. */
 export const createLatestJudgement = (deps: {
   readonly coordination: Pick<Coordination, "beginGeneration" | "requireGeneration" | "look" | "running">;
   readonly stable: StableReader;
@@ -62,7 +57,7 @@ export const createLatestJudgement = (deps: {
       await untilStable(Math.max(clock, announced), signal);
       signal.throwIfAborted();
       await coordination.requireGeneration(generation);
-      // Whatever begins behind this is refused; what is not in the list has ended or begins behind this.
+      // Later INSERTs are rejected; those not listed have ended or are later.
       await untilEnded(await running(), signal);
     },
   };

@@ -8,19 +8,15 @@ import {
   type SuppressionStore,
 } from "@conversation-export/warehouse";
 
-/** Identifiers of one INSERT. */
+/** Per INSERT. */
 const MAX_SUBJECTS = 5_000;
 
 type Which = Parameters<RequestCompletion["due"]>[0];
 
-/** The persons of a run. */
 export type RunSubjects = {
-  /** Adds requests to a run, as `due` has them. Returns how many. */
+  /** Returns how many. */
   note(run: ErasureRun, which: Which): Promise<number>;
-  /**
-   * Stores the suppressions of the persons and records that readers leave out for the run, as far as they are
-   * missing. false: none was missing.
-   */
+  /** Stores missing suppressions of the run's persons and records; false: none was missing. */
   suppress(run: ErasureRun): Promise<boolean>;
 };
 

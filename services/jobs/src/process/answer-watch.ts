@@ -3,11 +3,10 @@ import { createLoop } from "@conversation-export/runtime";
 export type AnswerWatch = {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** true when the last ping was answered, otherwise the reason why not. */
+  /** Else the reason why the last ping failed. */
   answers(): true | string;
 };
 
-/** Pings a server every `everyMs`. */
 export const createAnswerWatch = (deps: {
   name: string;
   ping: () => Promise<void>;

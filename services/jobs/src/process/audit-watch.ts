@@ -1,11 +1,11 @@
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { AuditStore, LastChange } from "@conversation-export/warehouse";
 
-/** Shows in metrics what operators change, so that an alert can report it. */
+/** Lets an alert report what operators change. */
 export const createAuditWatch = (deps: {
   readonly store: Pick<AuditStore, "last">;
   readonly everyMs: number;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Monotonic milliseconds. */
   readonly elapsed: () => number;
   readonly metrics: Metrics;
   readonly log: Logger;

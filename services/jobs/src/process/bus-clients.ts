@@ -3,15 +3,12 @@ import { type Logger, ServiceError, unlessAborted, within } from "@conversation-
 
 type BusClient = { start(): Promise<void>; stop(): Promise<void> };
 
-/** Clients of Kafka that connect in the background, so that jobs without Kafka run while it is away. */
+/** Connect in the background, so that jobs without Kafka run while it is away. */
 export type BusClients = {
-  /** Begins to connect and does not wait. */
+  /** Does not wait. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Resolves when all are connected.
-   * @throws ServiceError `kafka_unavailable` (retryable) after `patienceMs`
-   */
+  /** @throws ServiceError `kafka_unavailable` (retryable) after `patienceMs` */
   connected(signal: AbortSignal): Promise<void>;
 };
 
@@ -20,7 +17,7 @@ const PATIENCE_MS = 30_000;
 export const createBusClients = (deps: {
   readonly clients: readonly BusClient[];
   readonly log: Logger;
-  /** Called with trouble that cannot pass, such as refused credentials. */
+  /** For trouble that cannot pass, such as rejected credentials. */
   readonly onFatal: (error: unknown) => void;
   readonly patienceMs?: number;
 }): BusClients => {
@@ -53,7 +50,6 @@ export const createBusClients = (deps: {
   };
 };
 
-/** Makes a job wait for the connection to Kafka before it begins. */
 export const withBus = <Data, Result, State>(
   bus: Pick<BusClients, "connected">,
   handler: JobHandler<Data, Result, State>,

@@ -12,22 +12,18 @@ import { createBusClients } from "./bus-clients.ts";
 
 export type Bus = ReturnType<typeof createBus>;
 
-/**
- * All clients of Kafka in this process, which connect together, and the topics of records with their event
- * types.
- */
 export const createBus = (deps: {
   readonly config: Pick<Config, "kafka" | "groupId" | "topics">;
   readonly application: string;
   readonly log: Logger;
-  /** Called with trouble that cannot pass, such as refused credentials. */
+  /** For trouble that cannot pass, such as rejected credentials. */
   readonly onFatal: (error: unknown) => void;
 }) => {
   const { config, application, log, onFatal } = deps;
   const connection = { ...config.kafka, clientId: application, log };
   const reader = createRangeReader(connection);
   const producer = createProducer({ ...connection, compression: "zstd" });
-  /** Of the group of ingest. */
+  /** Of ingest's group. */
   const progress = createGroupProgress({ ...connection, groupId: config.groupId });
   const admin = createAdmin(connection);
   const types = typesByTopic(config.topics);

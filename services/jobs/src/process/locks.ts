@@ -1,7 +1,4 @@
-/**
- * Lock of deleting single rows, over all processes: a job keeps a row because of another one, which nobody
- * else may remove meanwhile.
- */
+/** For deleting single rows: a job may keep a row because of another one. */
 export const ROWS = "rows";
-/** Lock of the ledger of upload windows, whose lines are read, changed and saved. */
+/** For reading, changing and saving the ledger of upload windows. */
 export const LEDGER = "windows";

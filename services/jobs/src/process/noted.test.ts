@@ -14,7 +14,6 @@ type Handler = JobHandler<RetentionData, RetentionResult>;
 
 const done = (): Promise<RetentionResult> => Promise.resolve({ dryRun: false, clients: [], tables: [] });
 
-/** Runs a job that does `work`, and says what was noted and done in which order. */
 const run = async (work: Handler["run"], dryRun = false, store: (note: AuditNote) => void = () => {}) => {
   const said: string[] = [];
   const runIds: string[] = [];

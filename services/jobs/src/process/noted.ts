@@ -3,13 +3,12 @@ import type { JobContext, JobHandler } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import type { AuditNote, AuditStore } from "@conversation-export/warehouse";
 
-/** The `actor` of what jobs does by itself, or for an operator whose command has a note of its own. */
+/** For what jobs does without an operator's own audit entry. */
 export const ACTOR = "jobs";
 
 /**
- * A job whose attempts are audited before and after; without the entry before it does not begin, without the
- * one after it is repeated.
- * @param isNoted false: this run changes nothing
+ * Without the first audit entry a job does not begin, without the second it is repeated. `isNoted`: false
+ * when nothing changes.
  */
 export const noted = <Data extends object, Result, State>(
   handler: JobHandler<Data, Result, State>,
@@ -20,7 +19,7 @@ export const noted = <Data extends object, Result, State>(
   run: async (context: JobContext<Data, State>) => {
     const { id, data, log } = context;
     if (!isNoted(data)) return handler.run(context);
-    // The number of an attempt comes again after a stop, a stall, and a retry by hand.
+    // Attempt numbers recur after a stop, a stall or a manual retry.
     const runId = `${id} ${randomUUID()}`;
     const note = (state: AuditNote["state"], result = ""): Promise<void> =>
       audit.note([

@@ -1,7 +1,7 @@
 import type { Metrics } from "@conversation-export/runtime";
 import type { PartCount, PartCounts } from "@conversation-export/warehouse";
 
-/** Registers parts and size of the tables, read at each scrape; without an answer the series are absent. */
+/** Read at each scrape; without an answer the series are absent. */
 export const registerPartMetrics = (metrics: Metrics, store: Pick<PartCounts, "read">): void => {
   let asking: Promise<readonly PartCount[]> | undefined;
   // The gauges of one scrape share one query.

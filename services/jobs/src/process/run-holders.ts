@@ -2,23 +2,19 @@ import { randomUUID } from "node:crypto";
 import { createLoop, type Logger, type Part } from "@conversation-export/runtime";
 import { type Coordination, UNKNOWN_REDIS } from "@conversation-export/warehouse";
 
-/** Whose the runs with keys in ClickHouse are: jobs processes, each of which tells ClickHouse that it is alive. */
+/** Live jobs processes, which own runs with keys in ClickHouse. */
 export type RunHolders = {
   readonly own: string;
   /** @throws WarehouseError */
   readonly alive: () => Promise<ReadonlySet<string>>;
-  /**
-   * Whether no process that is alive uses another Redis than this one.
-   * @throws WarehouseError
-   */
+  /** No live process uses another Redis. @throws WarehouseError */
   readonly isOnlyRedis: () => Promise<boolean>;
-  /** Tells so before anything runs, and goes on. */
+  /** Announces this process before anything runs. */
   readonly part: Part;
 };
 
 const ANNOUNCE_EVERY_MS = 10_000;
 
-/** @param deps.redisId the id that the Redis of this process keeps */
 export const createRunHolders = (deps: {
   readonly coordination: Pick<Coordination, "noteProcess" | "processes">;
   readonly redisId: () => Promise<string>;
@@ -26,7 +22,7 @@ export const createRunHolders = (deps: {
 }): RunHolders => {
   const { coordination, log } = deps;
   const own = randomUUID();
-  /** Stays while Redis is away, or the runs of this process would count as dead. */
+  /** Kept while Redis is away, or this process's runs would count as dead. */
   let redis = UNKNOWN_REDIS;
   const announce = async (): Promise<void> => {
     try {

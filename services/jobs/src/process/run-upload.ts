@@ -4,7 +4,6 @@ import type { InFlight, RunUpload } from "@conversation-export/warehouse";
 
 const RETRY_MS = 60_000;
 
-/** Runs statements that write rows with a stamp by themselves. */
 export const createRunUpload = (deps: {
   readonly gate: Pick<SuppressionGate, "ticket">;
   readonly inFlight: Pick<InFlight, "during">;

@@ -9,7 +9,6 @@ import {
 } from "@conversation-export/queue";
 import type { Config } from "../config.ts";
 
-/** All schedules: the job, its data and its interval. */
 export const schedulesOf = (config: Pick<Config, "everyMs">): readonly Schedule[] => {
   const { everyMs } = config;
   return [

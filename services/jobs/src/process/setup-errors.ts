@@ -2,7 +2,7 @@ import type { RunnableJob } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import { isLimitError, isSetupError } from "@conversation-export/warehouse";
 
-/** Attempts of a job whose statements are beyond a limit of ClickHouse; other load may be the cause once. */
+/** Of statements beyond a limit of ClickHouse; once other load may be the cause. */
 const HEAVY_ATTEMPTS = 2;
 
 const reported = <C extends { readonly attempt: number }, A extends readonly unknown[], R>(
@@ -29,7 +29,7 @@ const reported = <C extends { readonly attempt: number }, A extends readonly unk
   };
 };
 
-/** Fails a job at once for a missing grant or table, at the second attempt for a limit of ClickHouse. */
+/** Fails at once for a missing grant or table, at the second attempt for a limit. */
 export const withSetupErrors = (job: RunnableJob): RunnableJob => {
   const { work } = job;
   if (work.kind === "whole") return { ...job, work: { ...work, run: reported(work.run) } };

@@ -4,21 +4,18 @@ import type { Config } from "../config.ts";
 import { createAnswerWatch } from "./answer-watch.ts";
 import { registerPartMetrics } from "./part-metrics.ts";
 
-/**
- * More statements than all jobs of a process have in flight, so that none waits for one that takes an hour.
- */
+/** More than all jobs have in flight, so that none waits for an hour-long statement. */
 const WAREHOUSE_CONNECTIONS = 64;
 
 export type Warehouse = {
   readonly session: Session;
-  /** Waits for ClickHouse as long as it takes; rejects after `stop`. */
+  /** Waits as long as it takes; rejects after `stop`. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** true when ClickHouse answered the last question, otherwise why it did not. */
+  /** Else the reason why not. */
   answers(): true | string;
 };
 
-/** ClickHouse as the user for jobs, watched for readiness and with metrics of its parts. */
 export const createWarehouse = (deps: {
   readonly config: Pick<Config, "clickhouse" | "topology">;
   readonly application: string;

@@ -5,10 +5,9 @@ import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createReconcile } from "./reconcile.ts";
 import type { Fate } from "./reconcile-hour.ts";
 
-/** How long a comparison waits for ingest before a later attempt does. */
+/** Then a later attempt waits. */
 const PATIENCE_MS = 60_000;
 
-/** Labels of the fates in the metric. */
 const FATES: Readonly<Record<Fate, string>> = {
   readable: "readable",
   missing: "missing",
@@ -18,7 +17,6 @@ const FATES: Readonly<Record<Fate, string>> = {
   expired: "expired",
 };
 
-/** Assembles the job that compares the bus with what is readable. */
 export const createReconcileJob = ({
   config,
   session,

@@ -17,26 +17,25 @@ export type Fate = Exclude<keyof HourReport["clients"][number], "clientId">;
 type Carried = { readonly record: ExportRecord; readonly message: BusMessage };
 
 const BATCH = 5_000;
-/** Partitions that are compared at a time. */
+/** Partitions compared at a time. */
 const SIDE_BY_SIDE = 4;
-/** Number of missing messages from which on they are counted without looking for a reason. */
+/** With more missing messages, no reason is looked for. */
 const MAX_UNEXPLAINED = 10_000;
 
-/** With its time, since a topic that was deleted and created anew has other messages at the same places. */
+/** With its time: a topic created anew has other messages at the same places. */
 const arrivalOf = (
   { partition, offset }: { readonly partition: number; readonly offset: number },
   time: number | null,
 ): string => `${partition}/${offset} ${time}`;
 
-/** Compares the messages of one topic in one hour, given as ranges of partitions, with what is readable. */
 export const reconcileHour = async (
   deps: {
     readonly reader: Pick<RangeReader, "read">;
     readonly deadLetters: Pick<DeadLetterReader, "list">;
     readonly store: Pick<ReconcileStore, "lacking" | "present">;
-    /** true: the record was erased. */
+    /** true: erased. */
     readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-    /** true: the record is older than its client keeps. */
+    /** true: older than its client keeps. */
     readonly isExpired: (record: ExportRecord) => boolean;
     readonly maxTimeAheadMs: number;
     readonly now: () => number;
@@ -46,9 +45,8 @@ export const reconcileHour = async (
     readonly topic: string;
     readonly type: EventType;
     readonly ranges: readonly BusRange[];
-    /** How many of the partitions were made anew. */
+    /** Partitions created anew. */
     readonly madeAnew: number;
-    /** null: all. */
     readonly clientId: string | null;
     readonly signal: AbortSignal;
     readonly onRead: (messages: number) => Promise<void>;
@@ -122,7 +120,7 @@ export const reconcileHour = async (
         carried.push({ record: outcome.record, message });
       }
     }
-    // Sorted out first, so that their ids are not noted.
+    // First, so that their ids are not looked up.
     const suppressed = await suppresses(carried.map(({ record }) => record));
     const batch: Carried[] = [];
     const erased: Carried[] = [];
@@ -160,7 +158,7 @@ export const reconcileHour = async (
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, compareWaiting));
   failed.signal.throwIfAborted();
 
-  // Dead letters are read only when a message is missing.
+  // Only read when a message is missing.
   if (unexplained.size > 0) {
     for await (const { arrival, arrivedAt } of deadLetters.list(topic, {}, signal)) {
       const place = arrivalOf(arrival, arrivedAt);

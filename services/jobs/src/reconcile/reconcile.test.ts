@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { createReconcile, type ReconcileState } from "./reconcile.ts";
 
 const HOUR = 3_600_000;
-/** The hour that was over last. */
+/** The last whole hour. */
 const LAST = Date.parse("2026-10-20T09:00:00Z");
 const NOW = LAST + HOUR + 600_000;
 const log = createLogger({ service: "test", level: "silent" });
@@ -30,7 +30,7 @@ const message = (id: string, timestamp: number, client = "acme", created = times
   ),
 });
 
-/** One topic, of one partition unless `partitions` has more; all that is in it is readable but for `unreadable`. */
+/** All but `unreadable` is readable. */
 function setup(given: readonly { id: string; timestamp: number; value: Buffer | null }[]) {
   const partitions: BusMessage[][] = [[]];
   const append = ({ timestamp, value }: { timestamp: number; value: Buffer | null }, partition = 0): void => {
@@ -53,7 +53,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     committed: Number.POSITIVE_INFINITY,
     unreadable: new Set<string>(),
     suppressed: new Set<string>(),
-    /** Ids that were asked for in the clear. */
+    /** Ids asked for in clear text. */
     asked: [] as string[],
     attempt: 1,
     deadLetters: [] as { partition: number; offset: number; at: number }[],
@@ -61,7 +61,6 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     until: null as ReconciledUntil | null,
     state: undefined as ReconcileState | undefined,
     savesLeft: Number.POSITIVE_INFINITY,
-    /** Lines of the log with the level `error`. */
     logged: [] as unknown[],
   };
   const reconcile = createReconcile({
@@ -283,7 +282,7 @@ it.each([
   ["that was added to a topic", "one", 0],
 ])("begins at the start of a partition %s", async (_, topicId, madeAnew) => {
   const { run, world } = setup([message("x", LAST)]);
-  // Their producer sent them with times of hours that were compared.
+  // Sent with times of hours already compared.
   world.append(message("y", LAST - 2 * HOUR), 1);
   world.append(message("z", LAST), 1);
   world.topicId = topicId;
@@ -316,7 +315,7 @@ it("goes on by the clock behind the last message that was compared, whatever the
     offsets: [{ ...COMPARED, offset: 1 }],
   });
   world.state = undefined;
-  // It comes hours later than its producer says.
+  // Arrives hours after its producer's time.
   world.append(message("late", LAST - HOUR));
   world.append(message("then", LAST + HOUR + 1));
   world.until = { ...world.until, until: LAST };

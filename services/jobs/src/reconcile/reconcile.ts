@@ -19,26 +19,23 @@ import { type HourReport, reconcileHour } from "./reconcile-hour.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const MAX_HOURS = 31 * 24;
-/** Differences named in the report. */
+/** Differences in the report. */
 const MAX_NAMED = 100;
-/** Attempts of a comparison that finds erased but readable records: their erasure may be under way. */
+/** Erased but readable records may still be under erasure. */
 const ERASURE_ATTEMPTS = 10;
-/** Differences named in the reason of the failure. */
+/** Differences in the failure's reason. */
 const MAX_IN_REASON = 5;
-/** Entries of clients in the report, beyond which only clients with a difference are kept. */
+/** Of clients; beyond, only clients with a difference are kept. */
 const MAX_ENTRIES = 2_000;
-/** How far back a scheduled comparison goes after a long break. */
+/** After a long break. */
 const MAX_BEHIND_HOURS = 7 * 24;
 
 export type ReconcileState = {
   readonly from: number;
   readonly to: number;
-  /** The start of the next hour. */
+  /** Start of the next hour. */
   readonly next: number;
-  /**
-   * Offsets at which the next hour begins, if the hour before was compared; null: at the first message of its
-   * time.
-   */
+  /** Where the next hour begins; null: at the first message of its time. */
   readonly starts: ReconciledUntil["offsets"] | null;
   readonly report: Omit<ReconcileResult, "from" | "to">;
 };
@@ -48,25 +45,19 @@ const NOTHING: ReconcileState["report"] = { hours: [], missing: 0, erasedButRead
 const floorHour = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS;
 const isoOf = (ms: number): string => new Date(ms).toISOString();
 
-/**
- * Compares, by hour of bus time, what the topics carried with what is readable. Every message belongs to
- * exactly one hour.
- */
 export const createReconcile = (deps: {
   readonly topics: ReadonlyMap<string, EventType>;
   readonly reader: Pick<RangeReader, "bounds" | "offsetsAt" | "read" | "topicId">;
   readonly deadLetters: Pick<DeadLetterReader, "list">;
-  /** Of the group of ingest. */
   readonly progress: Pick<GroupProgress, "fetch">;
   readonly store: ReconcileStore;
   readonly clients: Pick<ClientStore, "listClients">;
-  /** true: the record was erased. */
+  /** true: erased. */
   readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-  /** How much later than its arrival an event may claim to be. */
+  /** By which an event may claim to be later than its arrival. */
   readonly maxTimeAheadMs: number;
-  /** How long to wait until ingest has settled an hour; then a later attempt goes on waiting. */
+  /** Then a later attempt goes on waiting. */
   readonly patienceMs: number;
-  /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly onCompared: (report: HourReport) => void;
 }): JobHandler<ReconcileData, ReconcileResult, ReconcileState> => {
@@ -92,7 +83,7 @@ export const createReconcile = (deps: {
     return { from: start, to: end, next: start, starts: null, report };
   };
 
-  /** Resolves when ingest has settled the ranges, so that what they hold must be readable. */
+  /** Resolves when what the ranges hold must be readable. */
   const settled = async (topic: string, ranges: readonly BusRange[], signal: AbortSignal): Promise<void> => {
     const deadline = performance.now() + deps.patienceMs;
     for (;;) {
@@ -175,10 +166,7 @@ export const createReconcile = (deps: {
   };
 };
 
-/**
- * The messages of an hour in each partition. `madeAnew`: the topic has another id, or fewer messages than
- * were compared.
- */
+/** `madeAnew`: the topic has another id, or fewer messages than were compared. */
 const rangesOf = async (
   reader: Pick<RangeReader, "bounds" | "offsetsAt" | "topicId">,
   topic: string,
@@ -194,7 +182,7 @@ const rangesOf = async (
     (one) => one.topicId !== null && topicId !== null && one.topicId !== topicId,
   );
   const madeAnew: number[] = [];
-  // Begins at the last end, so that messages with older times that came late are compared too.
+  // Begins at the last end, so that late messages with older times are compared too.
   for (const { partition, start, end } of compared.length === 0 ? [] : await reader.bounds(topic)) {
     const last = compared.find((one) => one.partition === partition)?.offset;
     const isAnew = hasOtherId || (last !== undefined && last > end);
@@ -204,13 +192,13 @@ const rangesOf = async (
   const ends = await reader.offsetsAt(topic, hour + HOUR_MS);
   const ranges = ends.map(({ partition, offset }) => {
     const from = starts.get(partition) ?? 0;
-    // Times set by producers may go back, so the end by time may lie before what was compared.
+    // Producers' times may go back: the end may lie before what was compared.
     return { topic, topicId, partition, from, to: Math.max(from, offset) };
   });
   return { ranges, madeAnew };
 };
 
-/** The report with one more hour of a topic, kept below a bound. */
+/** Keeps the report below a bound. */
 const withHour = (
   report: ReconcileState["report"],
   { report: hour, differences }: Awaited<ReturnType<typeof reconcileHour>>,
@@ -229,7 +217,7 @@ const withHour = (
   };
 };
 
-/** Names only places on the bus: the reason is kept for longer than records may be. */
+/** Only places on the bus: the reason is kept longer than records may be. */
 const failureOf = (result: ReconcileResult, attempt: number): ServiceError => {
   const named = (fate: ReconcileResult["differences"][number]["fate"]): string =>
     result.differences

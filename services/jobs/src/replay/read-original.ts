@@ -1,9 +1,6 @@
 import type { BusMessage, DeadLetter, RangeReader } from "@conversation-export/bus";
 
-/**
- * Reads the message of a dead letter without payload from the place of its first arrival; null when Kafka no
- * longer holds it, or holds another message there.
- */
+/** null when Kafka no longer holds the message at its first place. */
 export const readOriginal = async (
   reader: Pick<RangeReader, "bounds" | "read">,
   { topic, arrival, arrivedAt }: Pick<DeadLetter, "topic" | "arrival" | "arrivedAt">,
@@ -14,7 +11,7 @@ export const readOriginal = async (
   if (bounds === undefined || offset < bounds.start || offset >= bounds.end) return null;
   const range = { topic, partition, from: offset, to: offset + 1, signal, onLost: () => {} };
   for await (const [message] of reader.read(range)) {
-    // A topic that was deleted and made again has other messages at the same places.
+    // A topic created anew has other messages at the same places.
     const isSame = message !== undefined && message.timestamp === arrivedAt && message.value !== null;
     return isSame ? message : null;
   }

@@ -1,6 +1,5 @@
 import type { ReplayResult } from "@conversation-export/queue";
 
-/** The result of a replay while it grows. */
 export type ReplayCounts = {
   read: number;
   /** By topic, dot, reason. */

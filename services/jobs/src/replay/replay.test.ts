@@ -40,7 +40,6 @@ const deadLetter = (
   return { ...facts, place: { partition: 0, offset }, message };
 };
 
-/** A bus with these dead letters, three at a time, and messages at their first places. */
 function setup(deadLetters: readonly DeadLetter[], originals: readonly BusMessage[] = []) {
   const sent: OutgoingMessage[] = [];
   const noted = new Map<string, Replay>();
@@ -141,7 +140,7 @@ it("sends nothing in a dry run, and counts the same", async () => {
   fresh();
   expect({ ...(await run()), dryRun: true }).toEqual(dry);
   expect(sent).toHaveLength(7);
-  // Their places count in this topic of dead letters alone.
+  // Places count only in this topic.
   expect([...topicIds]).toEqual(["one"]);
 });
 

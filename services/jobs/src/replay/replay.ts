@@ -15,22 +15,18 @@ import { deadLetterKey, type ReplayStore } from "@conversation-export/warehouse"
 import { readOriginal } from "./read-original.ts";
 import { countsOf, noCounts, resultOf } from "./replay-counts.ts";
 
-/** Progress of a replay. Its ranges are fixed at the start, so dead letters that fail again lie behind them. */
+/** The ranges are fixed at the start, so new dead letters lie after them. */
 export type ReplayState = {
   readonly runId: string;
-  /** `source`: the topic of the records; `from` advances. */
+  /** `source`: the records' topic; `from` advances. */
   readonly ranges: readonly (BusRange & { readonly source: string })[];
   readonly result: ReplayResult;
 };
 
 const instantOf = (text: string | null): number | null => (text === null ? null : Date.parse(text));
 
-/**
- * Sends dead letters to their topic with the place of their first arrival, so a repetition changes nothing.
- * Recorded after sending. A record that fails again becomes a new dead letter.
- */
+/** Messages carry the place of their first arrival, so a repetition changes nothing. */
 export const createReplay = (deps: {
-  /** The topics of the records. */
   readonly topics: readonly string[];
   readonly deadLetters: Pick<DeadLetterReader, "ranges" | "read">;
   readonly reader: Pick<RangeReader, "bounds" | "read">;
@@ -55,7 +51,7 @@ export const createReplay = (deps: {
       const ranges = state.ranges.map((range) => ({ ...range }));
       const total = counts.read + ranges.reduce((sum, { from, to }) => sum + to - from, 0);
       const partitionsOf = new Map<string, number>();
-      /** Dead letters that this attempt has sent, or would have sent in a dry run. */
+      /** Sent in this attempt, or counted in a dry run. */
       const seen = new Set<string>();
 
       const noteReplayed = (deadLetter: DeadLetter): void => {
@@ -69,7 +65,6 @@ export const createReplay = (deps: {
         counts.replayed.set(key, entry);
       };
 
-      /** Selects the dead letters to send and counts the others. */
       const choose = async (read: readonly DeadLetter[]): Promise<DeadLetter[]> => {
         const fitting = read.filter((deadLetter) => deadLetterFits(deadLetter, filter));
         counts.skipped.notMatching += read.length - fitting.length;
@@ -80,7 +75,7 @@ export const createReplay = (deps: {
           const key = deadLetterKey(deadLetter);
           const replay = known.get(key);
           const ofThisRun = replay?.runId === runId;
-          // An attempt that died had sent this dead letter.
+          // An attempt that died had sent it.
           const isSent =
             ofThisRun &&
             replay.place.partition === deadLetter.place.partition &&
@@ -110,13 +105,13 @@ export const createReplay = (deps: {
           partitionsOf.set(deadLetter.topic, partitions);
         }
         const headers = { ...source.headers, ...deadLetter.message.headers };
-        // This header marks a dead letter without payload.
+        // Marks a dead letter without payload.
         delete headers["dl-payload"];
         return {
           key: source.key,
           value: source.value,
           headers: replayHeaders(headers, deadLetter),
-          // The old partition, so that the order of a key is kept where possible.
+          // Keeps the order of a key where possible.
           ...(deadLetter.arrival.partition < partitions && { partition: deadLetter.arrival.partition }),
         };
       };
@@ -137,7 +132,7 @@ export const createReplay = (deps: {
         for (const [topic, batch] of bySource) {
           signal.throwIfAborted();
           if (!data.dryRun) {
-            // The producer waits for brokers for as long as it takes.
+            // The producer waits for brokers without end.
             await unlessAborted(producer.send(topic, batch.messages), signal);
             await store.add(batch.deadLetters, runId, topicId);
             for (const [reason, sent] of Map.groupBy(batch.deadLetters, (deadLetter) => deadLetter.reason)) {

@@ -4,7 +4,6 @@ import { noted } from "../process/noted.ts";
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createRetention } from "./retention.ts";
 
-/** Assembles the job that deletes what is older than its client wants to keep. */
 export const createRetentionJob = ({ session, runUpload, metrics }: Shared): AssembledJob => {
   const expired = metrics.counter(
     "conversation_export_retention_rows_total",

@@ -13,24 +13,21 @@ import {
 import { ServiceError } from "@conversation-export/runtime";
 
 const DAY_MS = 86_400_000;
-/** Largest difference of two clocks that both count as right. */
+/** Clocks further apart are wrong. */
 const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 
-/**
- * Deletes what is older than its client wants to keep, table by table; clients without a retention lose
- * nothing. The run after one that died finds what is left.
- */
+/** Clients without a retention lose nothing; the next run finds what one that died left. */
 export const createRetention = (deps: {
   readonly clients: Pick<ClientStore, "listClients">;
   readonly store: Pick<RetentionStore, "expired" | "serverTime">;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
   readonly onErased: (table: string, rows: number) => void;
 }): JobHandler<RetentionData, RetentionResult> => {
   const { clients, store, now, onErased } = deps;
 
   /**
-   * The earlier of both clocks, so that a wrong clock does not erase young records.
+   * The earlier clock, so that a wrong one does not erase young records.
    * @throws ServiceError `clock_ahead`
    */
   const agreedNow = async (): Promise<number> => {
@@ -57,7 +54,7 @@ export const createRetention = (deps: {
       const at = await agreedNow();
       const cutoffs = known.flatMap((client) => {
         if (client.retentionDays === null || (clientId !== null && client.clientId !== clientId)) return [];
-        // A retention that reaches back before 1970 keeps everything.
+        // Retention back to before 1970 keeps everything.
         const before = Math.max(0, at - client.retentionDays * DAY_MS);
         return [{ clientId: client.clientId, days: client.retentionDays, before }];
       });
@@ -87,7 +84,7 @@ export const createRetention = (deps: {
         }
         await progress({ done: total, total, unit: "tables" });
       } finally {
-        // One that was stopped or cancelled has little time.
+        // A stopped or cancelled run has little time.
         const end = AbortSignal.timeout(signal.aborted ? 10_000 : 600_000);
         await expired
           .end(end)

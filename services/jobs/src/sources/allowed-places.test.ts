@@ -64,7 +64,7 @@ it("follows symbolic links within its places, and none out of them", async () =>
   await writeFile(inside, "{}\n");
   await writeFile(outside, "{}\n");
   await symlink(inside, join(place, "2026", "same.ndjson"));
-  // The operator may give a link as the place.
+  // The operator may name a link.
   await symlink(place, join(root, "exports"));
   const given = join(root, "exports");
   const folders = withinPlaces(createFolderStore(), [given]);
@@ -83,7 +83,7 @@ it("follows symbolic links within its places, and none out of them", async () =>
   const refused = { code: "source_not_allowed", retryable: false };
   for (const location of ["links", "links/file.ndjson", "links/folder", "links/folder/b.ndjson", ""])
     await expect(folders.list(join(given, location), signal), location).rejects.toMatchObject(refused);
-  // A file that was listed and became a link before it is read.
+  // Listed as a file, a link when read.
   const [first] = files;
   await rm(inside);
   await symlink(outside, inside);

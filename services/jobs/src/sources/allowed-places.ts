@@ -5,14 +5,11 @@ import type { FileStore } from "./file-store.ts";
 
 const OBJECTS = "s3://";
 
-/**
- * The form in which places are compared: a folder without `..`, an object as it is; without a slash at the
- * end.
- */
+/** Comparable: folders resolved, without a trailing slash. */
 const formOf = (location: string): string =>
   (location.startsWith(OBJECTS) ? location : resolve(location)).replace(/\/$/, "");
 
-/** Servers of objects may resolve it in an address. */
+/** Object servers may resolve it in an address. */
 const DOTS = /\/\.\.?(?:\/|$)/;
 
 const isWithin = (location: string, place: string): boolean => {
@@ -21,15 +18,12 @@ const isWithin = (location: string, place: string): boolean => {
   return one === allowed || one.startsWith(`${allowed}/`);
 };
 
-/** Where a path leads by symbolic links; null: nowhere, as the store will say. */
+/** null: the path leads nowhere, which the store will report. */
 const realPath = (path: string): Promise<string | null> => realpath(path).catch(() => null);
 
 /**
- * A store that reads nothing outside of the allowed places, also through links: jobs come from Redis, and
- * files become records of any client.
- * @param places folders and `s3://bucket/prefix`
- * @throws ServiceError `source_not_allowed` from both methods, of a folder also when a link in it leads
- * elsewhere
+ * Also follows links: jobs come from Redis, and files become records of any client.
+ * @throws ServiceError `source_not_allowed` from both methods
  */
 export const withinPlaces = (store: FileStore, places: readonly string[]): FileStore => {
   const refuse = (what: string): never => {

@@ -3,17 +3,16 @@ import { EVENT_TYPES, type EventType } from "@conversation-export/domain";
 import type { SourceEvent, SourceProblem } from "./event-source.ts";
 import type { Line } from "./line-cutter.ts";
 
-/** The file of a line. `topic` takes the place of a topic of the bus. */
+/** `topic` replaces a topic of the bus. */
 export type LineContext = {
   readonly topic: string;
-  /** Name of the file in reports. */
   readonly location: string;
   readonly now: number;
 };
 
 const WHOLE_NUMBER = /^\d{1,15}$/;
 
-/** A number in an extension attribute, possibly as text, since integers of CloudEvents end at 2^31. */
+/** Possibly as text, since integers of CloudEvents end at 2^31. */
 function wholeNumber(value: unknown, limit: number): string | undefined {
   const text = typeof value === "number" ? String(value) : value;
   return typeof text === "string" && WHOLE_NUMBER.test(text) && Number(text) < limit ? text : undefined;
@@ -32,10 +31,7 @@ function parse(bytes: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-/**
- * The event of a line in structured mode. Its place is `partition` and `offset`, else partition 0 and the
- * line number.
- */
+/** Without `partition` and `offset`: partition 0 and the line number. */
 export function eventOfLine(line: Line, context: LineContext): SourceEvent | SourceProblem {
   const problem = (reason: string, detail: string): SourceProblem => ({
     place: `${context.location}:${line.number}`,

@@ -17,10 +17,10 @@ const BATCH_EVENTS = 5_000;
 const BATCH_BYTES = 8 * 1024 * 1024;
 const PART_BYTES = 64 * 1024 * 1024;
 const PART_FILES = 100;
-/** Bounded, since their list is stored in Redis while the job runs. */
+/** Their list is in Redis while the job runs. */
 const MAX_FILES = 100_000;
 
-/** Groups small files into parts; a large file is a part of its own. */
+/** A large file is a part of its own. */
 export function groupFiles(files: readonly SourceFile[]): FilesPart[] {
   const parts: SourceFile[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
@@ -37,11 +37,7 @@ export function groupFiles(files: readonly SourceFile[]): FilesPart[] {
   return parts.map((group) => ({ kind: "files", files: group }));
 }
 
-/**
- * Files of lines, each a CloudEvent in structured mode: `.ndjson`, `.jsonl` or `.json`, also as `.gz` or
- * `.zst`; a file, a folder, or `s3://bucket/prefix`. Files tell only the times of events, so windows must be
- * by event.
- */
+/** Lines are CloudEvents in structured mode; as files have only events' times, windows must be by event. */
 export function createFileSource(deps: {
   readonly location: string;
   readonly store: FileStore;

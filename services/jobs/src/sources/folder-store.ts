@@ -14,7 +14,7 @@ const unreadable = (location: string, error: unknown): ServiceError => {
 const tagOf = ({ size, mtimeMs }: { size: number; mtimeMs: number }): string =>
   `${size}-${Math.floor(mtimeMs)}`;
 
-/** Files of this machine's disk; a folder includes its subfolders. */
+/** With subfolders. */
 export const createFolderStore = (): FileStore => ({
   list: async (location, signal) => {
     const root = resolve(location);

@@ -18,10 +18,7 @@ const windowOf = (by: "upload" | "event", from: number, to: number): BackfillWin
   to: new Date(START + to).toISOString(),
 });
 
-/**
- * Reads a window of the topic `messages`.
- * @param times bus time of each message, since `START`; the first `gone` are no longer in the topic
- */
+/** `times`: since `START`; the first `gone` messages are deleted. */
 const read = async (
   times: readonly number[],
   given: { growsInTime?: boolean; gone?: number; maxTimeAheadMs?: number },

@@ -10,16 +10,13 @@ const BATCH_MESSAGES = 5_000;
 
 const wrongWindow = (message: string): ServiceError => new ServiceError("backfill_window", message);
 
-/**
- * The topics of ingest as a source. A window by upload is read by bus time; one by event reaches to the end,
- * since events may be late.
- */
+/** Windows by upload are read by bus time; those by event reach to the end, since events may be late. */
 export function createKafkaSource(deps: {
   readonly reader: RangeReader;
   readonly topics: Readonly<Record<EventType, string>>;
-  /** Whether bus times of the topic only grow, because the broker sets them. */
+  /** Bus times only grow if the broker sets them. */
   readonly growsInTime: (topic: string) => Promise<boolean>;
-  /** How much later than its arrival on the bus an event may claim to be. */
+  /** By which an event may claim to be later than its arrival. */
   readonly maxTimeAheadMs: number;
 }): EventSource {
   const { reader, growsInTime, maxTimeAheadMs } = deps;
@@ -40,7 +37,7 @@ export function createKafkaSource(deps: {
   }
 
   async function startingAt(topic: string, timestampMs: number): Promise<KafkaPart[]> {
-    // First, since it asks for the id of the topic.
+    // First, since it asks for the topic's id.
     const ranges = await whole(topic);
     const starts = new Map(
       (await reader.offsetsAt(topic, timestampMs)).map(({ partition, offset }) => [partition, offset]),
@@ -72,7 +69,7 @@ export function createKafkaSource(deps: {
     return window.ranges.map(({ partition, from, to }) => {
       const there = partitions.get(partition);
       if (there === undefined) throw wrongWindow(`${topic} has no partition ${partition}`);
-      // Messages before the start are gone; reading reports them.
+      // Earlier messages are gone; reading reports them.
       return { ...there, from, to: Math.min(to, there.to) };
     });
   }

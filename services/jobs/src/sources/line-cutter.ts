@@ -1,11 +1,10 @@
-/** A line without its terminator; null when it is too long. Lines count from 1. */
+/** Without its terminator, null when too long; counted from 1. */
 export type Line = { readonly number: number; readonly bytes: Buffer | null };
 
-/** Cuts a stream of bytes into lines, buffering one at most. Blank lines are left out. */
+/** Buffers one line at most; leaves blank ones out. */
 export type LineCutter = {
-  /** The lines that end in this chunk; they may be views of it. */
+  /** May be views of the chunk. */
   push(chunk: Buffer): Line[];
-  /** The last line, when it has no terminator. */
   end(): Line[];
 };
 

@@ -5,7 +5,6 @@ import { byLocation, type FileStore, hasLines } from "./file-store.ts";
 
 const ATTEMPTS_DEADLINE_MS = 60_000;
 
-/** Splits `s3://bucket/prefix`. */
 function placeOf(location: string): { bucket: string; key: string } {
   const [, bucket, key] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(location) ?? [];
   if (bucket === undefined || key === undefined) {
@@ -32,12 +31,9 @@ function trouble(location: string, error: unknown): ServiceError {
   });
 }
 
-/**
- * Objects below a prefix of a bucket. The AWS SDK finds the credentials. An interrupted download resumes
- * where it stopped.
- */
+/** The AWS SDK finds credentials; an interrupted download resumes. */
 export function createS3Store(deps: {
-  /** null: the endpoint of AWS. */
+  /** null: AWS. */
   readonly endpoint: string | null;
   /** null: the SDK finds it. */
   readonly region: string | null;
@@ -94,7 +90,7 @@ export function createS3Store(deps: {
         retry(
           async () => {
             try {
-              // S3 refuses a range that begins behind the last byte.
+              // S3 rejects a range after the last byte.
               if (body === undefined && position > 0 && position >= file.size)
                 return { done: true, value: null };
               body ??= await bodyFrom(file, position, signal);

@@ -3,9 +3,6 @@ import type { EventSource } from "./event-source.ts";
 import { createFileSource } from "./file-source.ts";
 import type { FileStore } from "./file-store.ts";
 
-/**
- * The source that a backfill names; files of an `s3://` location are objects, others those of this machine.
- */
 export const createSourceOf =
   (deps: {
     readonly kafka: EventSource;

@@ -12,7 +12,7 @@ function decompressorFor(name: string): (() => Gunzip | ZstdDecompress) | undefi
 
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
-/** Pipes chunks without ending the stream at the end of a frame, since the rest belongs to the next frame. */
+/** Does not end the stream after a frame: the rest belongs to the next. */
 function feed(chunks: AsyncIterable<Buffer>, into: Duplex, onError: (error: Error) => void): Readable {
   const source = Readable.from(chunks, { objectMode: false, highWaterMark: CHUNK_BYTES });
   source.on("error", (error) => {
@@ -25,8 +25,7 @@ function feed(chunks: AsyncIterable<Buffer>, into: Duplex, onError: (error: Erro
 }
 
 /**
- * Unpacks the bytes of a file by its name (`.gz`, `.zst`), others pass as they are. A file may be several
- * packed ones joined.
+ * By the name (`.gz`, `.zst`); a file may be several joined.
  * @throws ServiceError `source_unreadable` for broken bytes; what `raw` throws
  */
 export async function* unpack(name: string, raw: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -36,7 +35,7 @@ export async function* unpack(name: string, raw: AsyncIterable<Buffer>): AsyncGe
     return;
   }
   const iterator = raw[Symbol.asyncIterator]();
-  /** Fed, and perhaps not used by the frame that it was fed to. */
+  /** Fed, but perhaps not used by its frame. */
   let fed: Buffer[] = [];
   let again: Buffer[] = [];
   let isDone = false;
@@ -58,7 +57,6 @@ export async function* unpack(name: string, raw: AsyncIterable<Buffer>): AsyncGe
     }
   }
 
-  /** Drops what is used up, so that only the rest is held. */
   function dropUsed(bytes: number): void {
     let left = bytes;
     while (fed[0] !== undefined && left >= fed[0].length) left -= fed.shift()?.length ?? 0;

@@ -3,12 +3,9 @@ import type { Exclusive } from "@conversation-export/queue";
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { MovedDates, StableReader } from "@conversation-export/warehouse";
 
-/** Name of the lock: what one process notes, others need not look up. */
 const NOTING = "moved-dates";
 
-/**
- * Records former dates up to the stable instant, in one process at a time. After an error pages look up more.
- */
+/** By one process at a time; while it fails, pages look up more. */
 export const createMovedDatesWatch = (deps: {
   readonly dates: MovedDates;
   readonly stable: StableReader;
@@ -16,7 +13,7 @@ export const createMovedDatesWatch = (deps: {
   readonly intervalMs: number;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
 }): Loop => {
   const { dates, stable, exclusive, log, now } = deps;

@@ -14,7 +14,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A watch before a ClickHouse that answers as the test sets it; each turn is one interval. `clock`, all instants: µs. */
+/** Each turn is one interval; instants are µs. */
 const setUp = (stored: Stable = { until: 0, watermarks: {} }) => {
   const world = {
     stored,
@@ -22,7 +22,7 @@ const setUp = (stored: Stable = { until: 0, watermarks: {} }) => {
     announced: 0,
     inFlight: null as number | null,
     running: null as number | null,
-    /** ClickHouse's clock when the watermarks are read; null: as above. */
+    /** null: as `clock`. */
     at: null as number | null,
     watermarks: {} as Watermarks,
     failing: null as string | null,
@@ -105,7 +105,7 @@ it("announces nothing new while ClickHouse's clock is behind, and publishes what
   await watch.start();
   await turn();
   await turn({ clock: 162 * SECOND, running: null });
-  // Again what another process has announced, which may have failed before every replica had it.
+  // Announced again: another process may have failed before every replica had it.
   expect(new Set(world.announcements)).toEqual(new Set([160 * SECOND]));
   expect(untils()).toEqual([150, 160]);
   await turn({ clock: 163 * SECOND });
@@ -138,7 +138,7 @@ it("waits for a slow batch whose stamp is noted", async () => {
   Object.assign(world, { clock: 100 * SECOND, inFlight: 95 * SECOND });
   await watch.start();
   await vi.advanceTimersByTimeAsync(0);
-  // One that is noted below what is announced already is refused whatever happens.
+  // A stamp below what is announced is rejected whatever happens.
   for (const seconds of [110, 125]) await turn({ clock: seconds * SECOND });
   expect(world.announced).toBe(95 * SECOND - 1);
   await turn({ clock: 125 * SECOND + 1, inFlight: null });
@@ -164,7 +164,7 @@ it("publishes watermarks when a former turn has settled what was readable with t
   await watch.start();
   await vi.advanceTimersByTimeAsync(0);
   await turn({ clock: 102 * SECOND });
-  // Whatever is known later belongs to a later instant.
+  // What is known later belongs to a later instant.
   const second = { messages: 95 * SECOND };
   await turn({ watermarks: second, clock: 107 * SECOND - 1 });
   for (const seconds of [107, 108, 109, 116, 117]) await turn({ clock: seconds * SECOND });

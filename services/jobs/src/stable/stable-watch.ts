@@ -2,29 +2,28 @@ import { type Micros, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { createLoop, type Logger, type Loop, type Metrics, ServiceError } from "@conversation-export/runtime";
 import type { Coordination, StableStore, Watermarks } from "@conversation-export/warehouse";
 
-/** Stamps up to the present less this are announced, so that most batches end before. */
+/** Announced stamps stay this far back, so that most batches end before. */
 const BEHIND: Micros = 2 * MICROS_IN_SECOND;
-/** A clock of ClickHouse that is further ahead of ours is not announced: for so long all others would be refused. */
+/** A clock further ahead is not announced: all other INSERTs would be rejected for so long. */
 const MAX_AHEAD: Micros = 60 * MICROS_IN_SECOND;
-/** Clocks of replicas differ by less; what was readable at an instant has stamps before this. */
+/** Replicas' clocks differ by less; rows readable at an instant have stamps before this. */
 const CLOCKS_DIFFER: Micros = 5 * MICROS_IN_SECOND;
 
-/** Watermarks as they were read at an instant of ClickHouse's clock. */
 type Note = { readonly at: Micros; readonly watermarks: Watermarks };
 
 /**
- * Advances the instant up to which the change feed is stable: announces an instant, below which ClickHouse
- * rejects new INSERTs, then waits for running ones. Any number of processes may.
+ * Announces an instant below which ClickHouse rejects INSERTs, then waits for running ones. Any number of
+ * processes may.
  */
 export const createStableWatch = (deps: {
   readonly coordination: Pick<Coordination, "look" | "announce" | "running">;
   readonly store: StableStore;
   readonly intervalMs: number;
-  /** Of tests; µs. */
+  /** For tests; µs. */
   readonly behind?: Micros;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   readonly now: () => number;
 }): Loop => {
   const { coordination, store, log, behind = BEHIND } = deps;
@@ -32,9 +31,9 @@ export const createStableWatch = (deps: {
   let stored: Micros = 0;
   let loaded = false;
   let failing = false;
-  /** The latest instant that ClickHouse's clock has shown: rows may be stamped with it although it was set back. */
+  /** Rows may carry the latest instant shown, although the clock was set back. */
   let latest: Micros = 0;
-  /** Waits until everything that was readable at its instant is stable. */
+  /** Waits until everything readable at its instant is stable. */
   let note: Note | undefined;
 
   deps.metrics.gauge(
@@ -61,15 +60,15 @@ export const createStableWatch = (deps: {
         "ClickHouse's clock is more than a minute ahead of that of this process",
       );
     }
-    // What is stable stays so, also when the announcements were lost with their table.
+    // Stays so even if the announcements were lost with their table.
     const next = Math.max(Math.min(clock - behind, (inFlight ?? clock) - 1), announced, stored);
-    // Also what is announced already: another process may have failed before every replica had it.
+    // Announced again: another process may have failed before every replica had it.
     if (next > stored || announced < stored) await coordination.announce(next);
-    // Behind the announcement, or an INSERT could begin between both.
+    // After the announcement, or an INSERT could begin between both.
     const running = await coordination.running();
     const until = Math.min(next, ...running.map(({ stamp }) => stamp ?? next));
     if (until <= stored) return;
-    // Of a former turn: whoever reads the watermarks finds at least the instant that they belong to.
+    // Of a former turn: readers of watermarks find at least the instant they belong to.
     const isCovered = note.at + CLOCKS_DIFFER <= stored;
     await store.save({ until, watermarks: isCovered ? note.watermarks : {} });
     stored = until;

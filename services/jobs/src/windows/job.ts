@@ -3,7 +3,6 @@ import { createWindowStore } from "@conversation-export/warehouse";
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { createWindows, registerWindowMetrics } from "./windows.ts";
 
-/** Assembles the job that keeps the ledger of upload windows. */
 export const createWindowsJob = ({ config, session, stable, exclusive, metrics }: Shared): AssembledJob => {
   const { seconds: windowSeconds, graceSeconds } = config.uploadWindow;
   const store = createWindowStore({ session, windowSeconds });

@@ -21,21 +21,18 @@ export type WindowsDeps = {
   readonly stable: StableReader;
   readonly exclusive: Pick<Exclusive, "run">;
   readonly windowSeconds: number;
-  /** How long after its end a window stays open. */
+  /** After its end. */
   readonly graceSeconds: number;
-  /** How many closed windows each run counts again. */
+  /** Closed windows counted again by each run. */
   readonly lookback: number;
   /** µs since the epoch */
   readonly now: () => Micros;
 };
 
-/** Keeps the ledger of upload windows. */
 export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, WindowsResult> => {
   const length = deps.windowSeconds * MICROS_IN_SECOND;
 
-  /**
-   * The first window to count; without one in the data, the first that may have changed since the last run.
-   */
+  /** By default the first that may have changed since the last run. */
   const firstWindow = async (data: WindowsData): Promise<Micros> => {
     if (data.since !== null) {
       const since = parseTimestamp(data.since) ?? 0;
@@ -50,7 +47,7 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
     run: ({ data, signal: stop, log }) =>
       deps.exclusive.run(LEDGER, stop, async (signal) => {
         const since = await firstWindow(data);
-        // Read before the count, which may miss batches that are in flight now.
+        // Read before the count, which may miss batches in flight.
         const now = deps.now();
         const { until } = await deps.stable.load();
         const counted = await deps.store.count(since, signal);
@@ -73,9 +70,7 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
   };
 };
 
-/**
- * Registers the lines of the ledger by state, read at each scrape; without an answer the last values stay.
- */
+/** Read at each scrape; without an answer the last values stay. */
 export const registerWindowMetrics = (metrics: Metrics, store: WindowStore): void => {
   metrics.gauge(
     "conversation_export_upload_windows",
