@@ -1,14 +1,13 @@
 import type { Command } from "commander";
 import type { ProgramDeps } from "./commands/command-deps.ts";
 
-/** Commands that are made in one file, each with its description. */
+/** Commands of one file. */
 export type CommandSet = {
   readonly descriptions: Readonly<Record<string, string>>;
-  /** Loads the file and what it needs, which takes most of the time of a short command. */
+  /** Loading takes most of the time of a short command. */
   readonly load: () => Promise<(program: Command, deps: ProgramDeps) => void>;
 };
 
-/** All commands, below the headings of the help. */
 export const COMMAND_GROUPS: Readonly<Record<string, readonly CommandSet[]>> = {
   "Set up:": [
     {

@@ -13,7 +13,6 @@ const SILENT = {
   setExitCode: () => undefined,
 };
 
-/** What `--help` prints on a terminal of 100 columns. */
 const helpTextOf = (command: Command): string => {
   let text = "";
   command.configureOutput({
@@ -32,7 +31,7 @@ const blocksOf = (command: Command): string => {
   return `\`\`\`text\n${text}\n\`\`\`${commands}`;
 };
 
-/** The command and those below it, each by all of its words. */
+/** Each by all of its words. */
 const withBelow = (command: Command, above = ""): { name: string; command: Command }[] => {
   const name = `${above}${command.name()}`;
   return [{ name, command }, ...command.commands.flatMap((one) => withBelow(one, `${name} `))];
@@ -43,7 +42,7 @@ const sectionOf = (command: Command): string =>
     .map(({ name, command: one }) => `### ${name}\n\n${blocksOf(one)}`)
     .join("\n\n");
 
-/** The expected text of docs/command-line.md: the help of all commands below the headings of the program. */
+/** The expected text of docs/command-line.md. */
 export const renderCommandLinePage = async (): Promise<string> => {
   const program = await createProgram(SILENT);
   const groups = Object.entries(COMMAND_GROUPS).map(([heading, sets]) => {

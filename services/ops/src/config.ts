@@ -18,15 +18,14 @@ import {
 } from "@conversation-export/runtime";
 import { z } from "zod";
 
-/** ClickHouse as the user for migrations. */
+/** With the user for migrations. */
 export type WarehouseConfig = ClickhouseServer & ClickhouseCluster;
 
 export type BusConfig = KafkaServers & {
-  /** The consumer group of ingest. */
   readonly groupId: string;
-  /** Event topics, without the dead-letter topics. */
+  /** Without the dead-letter topics. */
   readonly topics: readonly string[];
-  /** Topic of the commands that export-api sends to the platform. */
+  /** For triggers that export-api sends. */
   readonly smsTopic: string;
 };
 
@@ -37,7 +36,7 @@ const SERVICE_SETTINGS = {
   erasureDeadlineMs: shared.erasureDeadlineMs,
 };
 
-/** Settings that must have the same values as for the services. */
+/** Must be the same as for the services. */
 export type ServiceSettings = Settings<typeof SERVICE_SETTINGS>;
 
 const user =
@@ -54,14 +53,10 @@ const SERVICE_USERS = {
   analyst: user("ANALYST"),
 };
 
-/** ClickHouse with the user of each service. null: not configured, so its grants are not checked. */
+/** null: not configured, so its grants are not checked. */
 export type ServiceUsers = Settings<typeof SERVICE_USERS>;
 
-/**
- * Reads the address of ClickHouse and its cluster.
- *
- * @throws ConfigError that names every invalid variable
- */
+/** @throws ConfigError, as all readers here, that names every invalid variable */
 export const readWarehouseConfig = (env: Environment): WarehouseConfig => {
   const { server, cluster } = readSettings(
     { server: serverSettings.clickhouse, cluster: readClickhouseCluster },
@@ -70,11 +65,6 @@ export const readWarehouseConfig = (env: Environment): WarehouseConfig => {
   return { ...server, ...cluster };
 };
 
-/**
- * Reads the addresses of Kafka, the consumer group and the topics.
- *
- * @throws ConfigError that names every invalid variable
- */
 export const readBusConfig = (env: Environment): BusConfig => {
   const { servers, topics, ...names } = readSettings(
     {
@@ -88,22 +78,13 @@ export const readBusConfig = (env: Environment): BusConfig => {
   return { ...servers, ...names, topics: Object.values(topics) };
 };
 
-/**
- * Reads the topics of events alone, in the order of the lists.
- *
- * @throws ConfigError that names every invalid variable
- */
+/** In the order of the lists. */
 export const readTopics = (env: Environment): readonly string[] =>
   Object.values(readSettings({ topics: shared.eventTopicsOf(LIST_NAMES) }, env).topics);
 
-/**
- * Reads the address of Redis.
- *
- * @throws ConfigError that names every invalid variable
- */
 export const readQueueConfig = (env: Environment): RedisServer => serverSettings.redis(env);
 
-/** The same, or null where `REDIS_URL` is not set, for what is only shown in addition. */
+/** null without `REDIS_URL`, for what is only shown in addition. */
 export const readOptionalQueueConfig = (env: Environment): RedisServer | null =>
   (env["REDIS_URL"] ?? "") === "" ? null : readQueueConfig(env);
 
@@ -115,11 +96,7 @@ const operator = variable(
     .optional(),
 );
 
-/**
- * Reads who runs this command.
- *
- * @throws ConfigError when nobody says it
- */
+/** @throws ConfigError without an operator */
 export const readOperator = (env: Environment): string => {
   const name = operator(env);
   if (name !== undefined) return name;
@@ -130,31 +107,13 @@ export const readOperator = (env: Environment): string => {
 
 const REQUEST_SECRET = { idSecret: shared.cursorSecret };
 
-/**
- * Reads the secret for the ids of erasure requests; it equals the cursor secret of export-api.
- *
- * @throws ConfigError that names every invalid variable
- */
+/** The secret for ids of erasure requests is export-api's cursor secret. */
 export const readRequestSecret = (env: Environment): Settings<typeof REQUEST_SECRET> =>
   readSettings(REQUEST_SECRET, env);
 
-/**
- * Reads the key for the hashes of erased persons; the same as for ingest and jobs.
- *
- * @throws ConfigError that names every invalid variable
- */
 export const readSuppressionSecret = (env: Environment): string => shared.suppressionSecret(env);
 
-/**
- * Reads the settings that must have the same values as for the services.
- *
- * @throws ConfigError that names every invalid variable
- */
+/** Must be the same as for the services. */
 export const readServiceSettings = (env: Environment): ServiceSettings => readSettings(SERVICE_SETTINGS, env);
 
-/**
- * Reads the configured users of the services.
- *
- * @throws ConfigError that names every invalid variable
- */
 export const readServiceUsers = (env: Environment): ServiceUsers => readSettings(SERVICE_USERS, env);

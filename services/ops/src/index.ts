@@ -1,2 +1,2 @@
-// For tests and the demonstration, which run commands without a process of their own.
+// For tests and the demonstration.
 export { runCommand } from "./run-command.ts";

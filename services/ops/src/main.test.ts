@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { EXIT } from "./explain/exit-code.ts";
 
-// What only a process shows; test/integration/ops.test.ts has one that is done, ops-jobs.test.ts one that is interrupted.
+// Only what needs a process; test/integration/ops.test.ts and ops-jobs.test.ts have more.
 
-/** Takes connections and never answers. */
+/** Never answers. */
 const silent = createServer();
 afterAll(() => void silent.close());
 

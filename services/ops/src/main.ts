@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { clearScreenDown, cursorTo } from "node:readline";
 import { EXIT } from "./explain/exit-code.ts";
 
-// In the folder of the project, not in that for temporary files, where others could put code. An image has its own.
+// Not in the temporary folder, where others could put code.
 enableCompileCache(join(import.meta.dirname, "../../../.cache/compile"));
 const { complaint, runCommand } = await import("./run-command.ts");
 const { visibleLines } = await import("./output/visible-lines.ts");
@@ -12,21 +12,21 @@ const { visibleLines } = await import("./output/visible-lines.ts");
 const print = (text: string): void => void process.stdout.write(`${visibleLines(text)}\n`);
 const say = (text: string): void => void process.stderr.write(`${visibleLines(text)}\n`);
 
-// One line in the form of the command's other messages.
+// In the form of the other messages.
 process.removeAllListeners("warning");
 process.on("warning", (warning) => say(complaint(String(warning))));
 
-/** What went wrong with the output. */
+/** Of the output. */
 let lost: NodeJS.ErrnoException | undefined;
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   lost ??= error;
-  // Ends what goes on until Ctrl-C; what changes something goes on to its end, and its note in the audit.
+  // Ends what runs until Ctrl-C; changes go on to their end and audit entry.
   process.emit("SIGINT");
 });
-// Without output the exit code still reports the failure.
+// The exit code still reports the failure.
 process.stderr.on("error", () => undefined);
 
-// The first process of a container ignores a signal that it does not handle, and would leave no word in the log.
+// As first process of a container, Node would ignore the signal.
 process.once("SIGTERM", () => {
   say(complaint("ended by SIGTERM"));
   process.exit(EXIT.terminated);
@@ -61,5 +61,5 @@ const end = (): never => {
   say(complaint(`writing to standard output failed: ${lost.message}`));
   process.exit(code === EXIT.done ? EXIT.failed : code);
 };
-// Open attempts to connect would keep the process alive. The empty write flushes the output; its errors are reported next.
+// Open attempts to connect would keep the process alive; the empty write flushes the output.
 process.stdout.write("", () => setImmediate(end));

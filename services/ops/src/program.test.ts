@@ -7,7 +7,7 @@ import { EXIT } from "./explain/exit-code.ts";
 import { createProgram } from "./program.ts";
 import { runCommand } from "./run-command.ts";
 
-/** Addresses at which nothing listens. */
+/** Nothing listens there. */
 const CLOSED = "127.0.0.1:9";
 const AWAY = {
   OPERATOR: "jane@example.com",
@@ -30,7 +30,6 @@ const SILENT = {
   catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
 };
 
-/** Runs the command in this process and returns its exit code and output. */
 const run = async (words: readonly string[], env: Environment = {}): Promise<Ending> => {
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCommand(words, {
@@ -155,7 +154,7 @@ describe("wrong usage", () => {
   });
 });
 
-/** A call of each command that uses a server, and the variable of the first server it asks. */
+/** With the variable of the first server asked. */
 const COMMANDS = [
   ["migrate", "CLICKHOUSE_URL"],
   ["topics create --timeout 1", "CLICKHOUSE_URL"],
@@ -195,7 +194,7 @@ const COMMANDS = [
   ["dead-letters replay --dry-run", "REDIS_URL"],
 ] as const;
 
-/** Commands that only read, or write files of their own. */
+/** Read only, or write files of their own. */
 const READING = [
   "audit",
   "campaigns list",
@@ -215,7 +214,7 @@ const READING = [
   "windows",
 ];
 
-/** A call of each command that changes something. */
+/** Change something. */
 const CHANGING = [
   "migrate",
   "topics create",
@@ -295,7 +294,7 @@ describe("status", () => {
 });
 
 describe("the audit", () => {
-  /** The names of all commands that can be given, `erase` beside `erase preview`. */
+  /** `erase` too, beside `erase preview`. */
   const namesBelow = (command: Command, words: readonly string[] = []): string[] =>
     command.commands.flatMap((one) => {
       const name = [...words, one.name()];
@@ -412,7 +411,7 @@ describe("files", () => {
   });
 
   it.each(["nope", "nope/deeper"])("are not written to a folder that cannot be made: %s", async (folder) => {
-    // An ordinary file stands where a folder is wanted.
+    // A file stands where a folder is wanted.
     const { code, out, err } = await run(["schemas", "--out", join(import.meta.filename, folder)]);
     expect({ code, out }).toEqual({ code: EXIT.failed, out: "" });
     expect(err).toContain("cannot be written to");

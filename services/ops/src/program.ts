@@ -19,7 +19,7 @@ Exit code: 0 done; 1 failed: refused, the job failed or was cancelled, or doctor
            4 the job ended, but its source did not hold all that it was asked for
            130 Ctrl-C while a job was followed; the job continues; 143 SIGTERM`;
 
-/** Shows the help of a command. Unlike commander's own, it refuses an unknown command. */
+/** Unlike commander's own, it rejects an unknown command. */
 const helpOf = (program: Command, words: readonly string[]): void => {
   let command = program;
   for (const word of words) {
@@ -33,13 +33,13 @@ const helpOf = (program: Command, words: readonly string[]): void => {
 const isOf = ({ descriptions }: CommandSet, word: string | undefined): boolean =>
   word !== undefined && Object.hasOwn(descriptions, word);
 
-/** The command that the words name, also behind `help`; undefined: none. */
+/** Also behind `help`; undefined: none. */
 const wantedOf = (words: readonly string[]): string | undefined => {
   const [first, second] = words.filter((word) => !word.startsWith("-"));
   return first === "help" ? second : first;
 };
 
-/** Adds the command of `wanted` with the others of its file, and of all others the names. */
+/** Of other files only the names are added. */
 const addCommands = async (
   program: Command,
   deps: ProgramDeps,
@@ -57,16 +57,14 @@ const addCommands = async (
 };
 
 /**
- * Creates the commands of `export-ops`. Each reads only the variables that it needs.
- *
- * @param words what it is to parse: only that command can be run; absent: all can
- * @throws CommanderError on parsing, for wrong usage; commands throw errors that `explain` explains.
+ * Each reads only its own variables; with `words` only that command can run.
+ * @throws CommanderError for wrong usage; `explain` explains others
  */
 export const createProgram = async (deps: ProgramDeps, words?: readonly string[]): Promise<Command> => {
   const program = new Command("export-ops")
     .description("Operate the conversation export: tables, topics, clients, keys, campaigns and jobs.")
     .exitOverride()
-    // Needed for those of `erase`, which has subcommands and options.
+    // Needed for `erase`, which has subcommands and options.
     .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => deps.print(text.trimEnd()),
@@ -82,6 +80,6 @@ export const createProgram = async (deps: ProgramDeps, words?: readonly string[]
     .description("show the help of a command")
     .argument("[command...]")
     .action((given: string[]) => helpOf(program, given));
-  // Here alone: of a command that is not loaded neither options nor arguments are known.
+  // Only here: of commands not loaded, neither options nor arguments are known.
   return program.configureHelp({ subcommandTerm: (command) => command.name() });
 };

@@ -7,7 +7,6 @@ import { createProgram } from "./program.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 const VARIABLES = ["CLICKHOUSE_URL", "KAFKA_BROKERS", "REDIS_URL", "CURSOR_SECRET", "SUPPRESSION_SECRET"];
 
-/** Lines of shell blocks, and commands within sentences. */
 const commandsOf = (text: string): string[] => {
   const blocks = [...text.matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].flatMap(([, body = ""]) =>
     body.split("\n"),
@@ -46,7 +45,7 @@ it("there are commands in the runbooks", () => {
   expect(commands.size).toBeGreaterThan(30);
 });
 
-// Without variables a correct command gets as far as asking for them.
+// A correct command gets as far as asking for variables.
 it.each([...commands])("%s (%s)", async (command) => {
   const said: string[] = [];
   const program = await createProgram({
@@ -56,7 +55,7 @@ it.each([...commands])("%s (%s)", async (command) => {
     terminal: null,
     screen: null,
     now: () => new Date("2026-11-21T12:00:00Z"),
-    // What goes on until Ctrl-C ends at once.
+    // Ends at once what goes on until Ctrl-C.
     catchInterrupt: () => ({ signal: AbortSignal.abort(), release: () => undefined }),
     setExitCode: () => undefined,
   });
@@ -83,7 +82,7 @@ it("each command of kubectl in the runbooks has one for a machine without Kubern
   const readme = readFileSync(join(ROOT, "docs/runbooks/README.md"), "utf8");
   const table = /^### Without Kubernetes$[^]*?^Logs are/m.exec(readme)?.[0] ?? "";
   const named = [...table.matchAll(/^\| (`[^|]+) \|/gm)].map(([, cell]) => cell).join(" ");
-  // What concerns Jobs of the cluster itself has none.
+  // Jobs of the cluster itself have none.
   const missing = given.filter(({ verb, what }) => !named.includes(`\`${verb}`) && !what.startsWith("job"));
   expect(missing).toEqual([]);
   expect(readFileSync(join(ROOT, "docs/runbooks/ComponentDown.md"), "utf8")).toContain("Without Kubernetes:");

@@ -7,7 +7,6 @@ import { readWarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
 import { createCampaigns } from "./campaigns.ts";
 
-/** Adds the command `campaigns`. */
 export const addCampaignCommands = (program: Command, deps: CommandDeps): void => {
   const { env, print, now } = deps;
   const withCampaigns = (work: (campaigns: ReturnType<typeof createCampaigns>) => Promise<void>) =>

@@ -5,14 +5,14 @@ import { type Print, renderJson, renderTable } from "../output/print.ts";
 export type NewCampaign = {
   readonly clientId: string;
   readonly key: string;
-  /** Language tags; empty: any language. */
+  /** Tags; empty: any language. */
   readonly languages: readonly string[];
   readonly json: boolean;
 };
 
 export type Campaigns = {
   create(campaign: NewCampaign): Promise<void>;
-  /** @param clientId null: all clients */
+  /** `clientId` null: all clients. */
   list(clientId: string | null, json: boolean): Promise<void>;
   delete(clientId: string, key: string, json: boolean): Promise<void>;
 };
@@ -25,11 +25,7 @@ const view = (campaign: CampaignRow) => ({
   created_at: campaign.createdAt,
 });
 
-/**
- * Manages the campaigns that clients may trigger by SMS. Each action prints its result.
- *
- * @throws CommandError for an unknown or deleted client or campaign.
- */
+/** @throws CommandError for an unknown or deleted client or campaign */
 export const createCampaigns = (deps: {
   store: CampaignStore;
   clients: Pick<ClientStore, "findClient">;

@@ -7,7 +7,6 @@ import { addSettings, type SettingOptions, settingsOf } from "./client-settings.
 import { withClientStore } from "./client-store.ts";
 import { createClients } from "./clients.ts";
 
-/** Adds the command `clients`. */
 export const addClientCommands = (program: Command, deps: CommandDeps): void => {
   const withClients = (work: (clients: ReturnType<typeof createClients>) => Promise<void>) =>
     withClientStore(deps, (store) => work(createClients({ ...deps, store })));

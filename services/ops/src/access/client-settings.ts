@@ -7,7 +7,7 @@ import type { ClientSettings } from "./clients.ts";
 
 type RateLimits = NonNullable<ClientSettings["rateLimits"]>;
 
-/** Adds one limit to those of earlier `--rate-limit` options. */
+/** Adds to earlier `--rate-limit` options. */
 const rateLimit = (text: string, before: RateLimits = {}): RateLimits => {
   const [, name = "", windows = ""] = /^([^=]*)=(.*)$/.exec(text) ?? [];
   const limit = LIMIT_NAMES.find((known) => known === name);
@@ -29,14 +29,13 @@ const rateLimit = (text: string, before: RateLimits = {}): RateLimits => {
 const retentionDays = (text: string): number | "off" =>
   text === "off" ? text : wholeNumber(1, 36_500)(text);
 
-/** The options that `addSettings` adds. */
 export type SettingOptions = {
   linkBounds?: LinkBounds | "default";
   rateLimit?: RateLimits;
   retentionDays?: number | "off";
 } & JsonOption;
 
-/** The given settings; null resets one to the configuration. */
+/** Only those given; null resets one to the configuration. */
 export const settingsOf = ({
   linkBounds,
   rateLimit: rateLimits,
@@ -47,7 +46,6 @@ export const settingsOf = ({
   ...(days !== undefined && { retentionDays: days === "off" ? null : days }),
 });
 
-/** Adds the options for link bounds, rate limits and retention. */
 export const addSettings = (command: Command, linkBounds: readonly string[]): Command =>
   command
     .addOption(

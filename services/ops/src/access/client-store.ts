@@ -3,11 +3,7 @@ import type { CommandDeps } from "../commands/command-deps.ts";
 import { readWarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
 
-/**
- * Runs the work with the store of clients and keys.
- *
- * @throws CommandError when ClickHouse does not answer.
- */
+/** @throws CommandError when ClickHouse does not answer */
 export const withClientStore = <T>(
   { env, now }: Pick<CommandDeps, "env" | "now">,
   work: (store: ClientStore) => Promise<T>,

@@ -18,7 +18,6 @@ type CreateOptions = {
   readonly secret?: string;
 } & JsonOption;
 
-/** Adds the command `keys`. */
 export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
   const lastUses = async () => {
     const redis = readOptionalQueueConfig(deps.env);

@@ -1,15 +1,12 @@
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
 
-/** A Secret of Kubernetes with a key. */
 export const secretManifest = (name: string, key: string): string =>
   `apiVersion: v1\nkind: Secret\nmetadata:\n  name: ${name}\ntype: Opaque\nstringData:\n  key: ${key}\n`;
 
 /**
- * Makes a file that only its owner reads, and gives its text to what `work` returns. The file is removed when
- * `work` fails.
- *
- * @throws CommandError when there is a file already or none can be made; `work` has not begun then
+ * Only the owner reads the file; it is removed when `work` fails.
+ * @throws CommandError before `work` when the file exists or cannot be made
  */
 export const intoFile = async (path: string, work: () => Promise<string>): Promise<void> => {
   let file: number;

@@ -11,9 +11,9 @@ export type NewKey = {
   readonly scopes: readonly string[];
   /** ISO 8601; null: never. */
   readonly expiresAt: string | null;
-  /** A file to write the key to; null: standard output. */
+  /** File for the key; null: standard output. */
   readonly out: string | null;
-  /** The name of a Secret of Kubernetes, as which the key is written; null: the key alone. */
+  /** Name of a Kubernetes Secret to write; null: the key only. */
   readonly secret: string | null;
   readonly json: boolean;
 };
@@ -22,19 +22,15 @@ const DAY_MS = 86_400_000;
 
 export type Keys = {
   create(key: NewKey): Promise<void>;
-  /** @param clientId null: all clients */
+  /** `clientId` null: all clients. */
   list(clientId: string | null, json: boolean): Promise<void>;
   revoke(keyId: string, json: boolean): Promise<void>;
 };
 
-/**
- * Manages the API keys of clients. Each action prints its result.
- *
- * @throws CommandError for an unknown or deleted client, or a key that cannot be revoked.
- */
+/** @throws CommandError for an unknown or deleted client, or a key that cannot be revoked */
 export const createKeys = (deps: {
   store: ClientStore;
-  /** ms since the epoch by key id; null: nobody can tell. */
+  /** Epoch ms by key id; null: unknown. */
   lastUses: () => Promise<ReadonlyMap<string, number> | null>;
   print: Print;
   now: () => Date;

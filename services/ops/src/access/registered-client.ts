@@ -2,15 +2,11 @@ import type { ClientRow } from "@conversation-export/warehouse";
 import type { CommandDeps } from "../commands/command-deps.ts";
 import { withClientStore } from "./client-store.ts";
 
-/**
- * Reads a client, deleted ones too; null when it was never registered.
- *
- * @throws CommandError when ClickHouse does not answer.
- */
+/** Deleted ones too; null when never registered. @throws CommandError when ClickHouse does not answer */
 export const findClient = (id: string, deps: Pick<CommandDeps, "env" | "now">): Promise<ClientRow | null> =>
   withClientStore(deps, (store) => store.findClient(id));
 
-/** Warns when the client is not registered; its events may exist nevertheless. */
+/** Only warns, since its events may exist nevertheless. */
 export const warnUnlessRegistered = async (
   id: string | undefined,
   deps: Pick<CommandDeps, "env" | "now" | "say">,

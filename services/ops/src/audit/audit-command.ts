@@ -39,7 +39,6 @@ const render = (entries: readonly AuditEntry[]): string =>
     ]),
   );
 
-/** Adds the command `audit`. */
 export const addAuditCommand = (program: Command, { env, print, now }: CommandDeps): void => {
   program
     .command("audit")

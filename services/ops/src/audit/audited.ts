@@ -9,13 +9,13 @@ import { explain } from "../explain/explain.ts";
 /** Options that name a person. */
 const PERSONAL: ReadonlySet<string> = new Set(["email", "chatterId", "endUserId"]);
 
-/** `keys create` for the command that was given as `export-ops keys create …`. */
+/** As typed after `export-ops`: `keys create`. */
 const nameOf = (command: Command): string => {
   const above = command.parent;
   return above === null || above.parent === null ? command.name() : `${nameOf(above)} ${command.name()}`;
 };
 
-/** Arguments and options as they were given, without names of persons. */
+/** As given, without names of persons. */
 export const argumentsOf = (command: Command): Record<string, unknown> => {
   const given = Object.entries(command.opts()).filter(
     ([name]) => command.getOptionValueSource(name) === "cli",
@@ -30,11 +30,10 @@ const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
   withWarehouse(server, (session) => createAuditStore({ session }).note([note]));
 
 /**
- * Runs a change with an audit entry before and after; a dry run has none.
- * @param deps.tablesMayBeMissing for the command that makes them: then there is no note before
- * @param work may report what it found, for the audit entry after it
- * @throws ConfigError when nobody says who the operator is
- * @throws CommandError when the note cannot be written, before anything is changed
+ * Writes audit entries before and after, unless a dry run; missing tables prevent nothing with
+ * `tablesMayBeMissing`.
+ * @throws ConfigError without an operator
+ * @throws CommandError when the first entry fails
  */
 export const audited = async <T>(
   command: Command,

@@ -8,7 +8,7 @@ import {
 } from "@conversation-export/domain";
 import { InvalidArgumentError } from "commander";
 
-// Parsers of arguments: each returns the value or throws an `InvalidArgumentError` with the expected form.
+// Each parser throws InvalidArgumentError with the expected form.
 
 export const matching =
   (shape: RegExp, expectation: string) =>
@@ -46,7 +46,7 @@ export const jobId = matching(
   "the id of a job, as `export-ops jobs list` shows it",
 );
 
-/** Parses a comma-separated list of known words; repeated words count once. */
+/** Repeated words count once. */
 export const listOf =
   (known: readonly string[], kind: string) =>
   (text: string): string[] => {
@@ -71,8 +71,7 @@ export const languageList = (text: string): string[] => {
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * Parses a day, a date-time (UTC when it has no offset) or an age such as 90m, 6h or 3d.
- * Returns ISO 8601 in UTC with microseconds.
+ * A day, a date-time (UTC by default) or an age such as 90m, 6h or 3d, as ISO 8601 in UTC with microseconds.
  */
 export const instant =
   (now: () => Date) =>
@@ -90,10 +89,7 @@ export const instant =
     return formatTimestampZ(micros);
   };
 
-/**
- * Parses a day, a date-time or a time from now such as 90d, which must be to come. Returns ISO 8601 in UTC
- * with ms.
- */
+/** A day, a date-time or a time from now such as 90d, as ISO 8601 in UTC with ms. */
 export const future =
   (now: () => Date) =>
   (text: string): string => {
@@ -107,10 +103,10 @@ export const future =
     return new Date(at).toISOString();
   };
 
-/** A range of offsets of one partition; `to` is exclusive. */
+/** `to` is exclusive. */
 export type OffsetRange = { readonly partition: number; readonly from: number; readonly to: number };
 
-/** Parses PARTITION=FROM-TO and adds it to the ranges of earlier options. */
+/** Adds PARTITION=FROM-TO to earlier options. */
 export const offsetRange = (text: string, before: readonly OffsetRange[] = []): OffsetRange[] => {
   const [, partition, from, to] = /^(\d{1,5})=(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
   const range = { partition: Number(partition), from: Number(from), to: Number(to) };

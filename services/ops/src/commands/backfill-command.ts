@@ -37,7 +37,7 @@ type BackfillOptions = {
 const END_OF_TIME = "2106-01-01T00:00:00.000000Z";
 const START_OF_TIME = "1970-01-01T00:00:00.000000Z";
 
-/** The window the options describe (null: everything), or an error text. */
+/** null: everything; a text: an error. */
 const windowOf = (options: BackfillOptions): BackfillWindow | null | string => {
   const { by, since, until, topic, offsets } = options;
   const timed = since !== undefined || until !== undefined;
@@ -51,7 +51,7 @@ const windowOf = (options: BackfillOptions): BackfillWindow | null | string => {
   return from < to ? { by: by ?? "upload", from, to } : "--since must be earlier than --until";
 };
 
-/** The data of the job, or an error text. */
+/** A text is an error. */
 const dataOf = (options: BackfillOptions): BackfillData | string => {
   const { client, allClients, source, location, maxLag, rate } = options;
   if ((client === undefined) === (allClients === undefined)) return "give either --client or --all-clients";
@@ -75,11 +75,7 @@ const dataOf = (options: BackfillOptions): BackfillData | string => {
   };
 };
 
-/**
- * Checks that the topic and partitions exist when Kafka is read by offsets; the job would only fail later.
- *
- * @throws CommandError when the topic or a partition does not exist.
- */
+/** The job would only fail later. @throws CommandError for an unknown topic or partition */
 const requirePlaces = async ({ window, source }: BackfillData, env: Environment): Promise<void> => {
   if (window?.by !== "offsets") return;
   // Other sources need no brokers, and may name topics that no longer exist.
@@ -108,7 +104,7 @@ const requirePlaces = async ({ window, source }: BackfillData, env: Environment)
   throw wrong(`${topic} has ${there.length} partitions, numbered from 0; there is no partition ${numbers}`);
 };
 
-/** @throws CommandError when landing did not hold the whole window. */
+/** @throws CommandError when landing did not hold the whole window */
 export const refuseUncovered = ({ uncovered }: BackfillResult): null => {
   if (uncovered === null) return null;
   const { before, records } = uncovered;
@@ -118,7 +114,6 @@ export const refuseUncovered = ({ uncovered }: BackfillResult): null => {
   );
 };
 
-/** Adds the command `backfill`. */
 export const addBackfillCommand = (program: Command, deps: CommandDeps): void => {
   program
     .command("backfill")

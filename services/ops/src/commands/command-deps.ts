@@ -4,22 +4,21 @@ import type { Print } from "../output/print.ts";
 
 export type CommandDeps = {
   readonly env: Environment;
-  /** Writes to standard output, which holds only the result. */
+  /** To standard output, which holds only the result. */
   readonly print: Print;
-  /** Writes a line of progress or warning to standard error. */
+  /** To standard error. */
   readonly say: Print;
-  /** Standard error for a progress bar; null when it is no terminal. */
+  /** For a progress bar; null: no terminal. */
   readonly terminal: NodeJS.WriteStream | null;
-  /** Empties the terminal of standard output; null when it is none. */
+  /** Standard output; null: no terminal. */
   readonly screen: { clear(): void } | null;
   readonly now: () => Date;
   /** Until `release`, Ctrl-C aborts the signal instead of ending the process. */
   readonly catchInterrupt: () => { readonly signal: AbortSignal; release(): void };
 };
 
-/** What else the program is given. */
 export type ProgramDeps = CommandDeps & {
-  /** For a command that prints its answer and ends with another code than 0. */
+  /** For commands that print their result and fail. */
   readonly setExitCode: (code: ExitCode) => void;
 };
 

@@ -69,7 +69,7 @@ const withDeadLetters = <T>(
 
 const refusedAt = (deadLetter: DeadLetter): number => deadLetter.rejectedAt ?? 0;
 
-/** The newest `limit` matching dead letters, and the counts of all matching ones by topic and reason. */
+/** The newest `limit` matching ones; counts of all matching by topic and reason. */
 const newest = async (
   deadLetters: DeadLetterReader,
   topics: readonly string[],
@@ -99,7 +99,7 @@ const newest = async (
   return { kept, counts };
 };
 
-/** Explains that nothing was replayed because all dead letters were replayed before; null otherwise. */
+/** null unless earlier replays are the reason. */
 export const nothingReplayed = (
   { replayed, skipped }: Pick<ReplayResult, "replayed" | "skipped">,
   { again, maxReplays, dryRun }: Pick<ReplayData, "again" | "maxReplays" | "dryRun">,
@@ -118,7 +118,6 @@ export const nothingReplayed = (
     : `nothing ${dryRun ? "would be" : "is"} replayed; ${reasons.join("; ")}`;
 };
 
-/** Adds the command `dead-letters`. */
 export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void => {
   const { env, print } = deps;
   const at = instant(deps.now);

@@ -5,7 +5,6 @@ import { exitCodeOfFindings, renderFindings } from "../doctor/finding.ts";
 import type { ExitCode } from "../explain/exit-code.ts";
 import { renderJson } from "../output/print.ts";
 
-/** Adds the command `doctor`. */
 export const addDoctorCommand = (
   program: Command,
   { env, print }: CommandDeps,

@@ -26,7 +26,6 @@ const found = async (jobs: JobClient, id: string): Promise<JobView> => {
   );
 };
 
-/** Adds the command `jobs`. */
 export const addJobCommands = (program: Command, deps: CommandDeps): void => {
   const { print } = deps;
   const withJobs = (work: (jobs: JobClient) => Promise<void>): Promise<void> =>
@@ -39,7 +38,7 @@ export const addJobCommands = (program: Command, deps: CommandDeps): void => {
     audited(command, deps, (report) =>
       withJobs(async (client) => {
         const job = await found(client, id);
-        // The id alone need not say whether it is an erasure.
+        // The id need not say whether it is an erasure.
         report({ queue: job.name });
         await work(client, job);
       }),

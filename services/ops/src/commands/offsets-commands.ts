@@ -10,9 +10,9 @@ import { CommandError, innermostMessage } from "../explain/explain.ts";
 import { renderJson, renderTable } from "../output/print.ts";
 
 type Move = PartitionOffset & {
-  /** null: nothing is committed, so ingest begins with the first message in Kafka. */
+  /** null: none is committed, so ingest begins with Kafka's first message. */
   readonly from: number | null;
-  /** true: older messages existed, but Kafka has deleted them. */
+  /** Kafka has deleted older messages. */
   readonly atStart: boolean;
 };
 
@@ -21,7 +21,6 @@ const adviceOn = (error: unknown): string =>
     ? "this user needs Read on the group and on the topics"
     : "stop all processes of ingest; after killing one wait KAFKA_SESSION_TIMEOUT_MS";
 
-/** Adds the command `offsets`. */
 export const addOffsetsCommands = (program: Command, deps: CommandDeps): void => {
   const { print, say } = deps;
   program

@@ -17,7 +17,6 @@ type GrantOptions = JsonOption & {
   readonly redis?: true;
 };
 
-/** Adds the commands that an installation needs before the services start. */
 export const addSetupCommands = (program: Command, deps: CommandDeps): void => {
   const { env, print } = deps;
 

@@ -19,7 +19,7 @@ import type { CommandDeps, JsonOption } from "./command-deps.ts";
 /** A server closes connections that are silent for longer. */
 const KEEP_EVERY_MS = 2_000;
 
-/** Keeps the connection to ClickHouse in use; one that breaks is the next look's to tell. */
+/** The next look reports a broken connection. */
 const keepOpen = ({ warehouse }: StatusConnections): (() => void) => {
   const timer = setInterval(() => {
     warehouse.use(({ session }) => session.ping()).catch(() => undefined);
@@ -33,7 +33,6 @@ type StatusOptions = {
   readonly partitions?: true;
 } & JsonOption;
 
-/** Adds the command `status`. */
 export const addStatusCommand = (
   program: Command,
   deps: CommandDeps,

@@ -12,14 +12,13 @@ type Span = { readonly since?: string; readonly until?: string };
 const HOUR_MS = 3_600_000;
 const toHour = (ms: number): string => new Date(ms).toISOString().replace(/:\d\d\.\d+Z$/, "Z");
 
-/** Explains that there was no new hour to compare; null when there was one. */
+/** null when an hour was compared. */
 export const nothingCompared = ({ from, to }: Pick<ReconcileResult, "from" | "to">): string | null => {
   const end = Date.parse(to);
   if (Date.parse(from) < end) return null;
   return `no hour was compared: all hours up to ${toHour(end)} were compared before, the next one ends at ${toHour(end + HOUR_MS)}; --since and --until compare hours again`;
 };
 
-/** Adds the commands `compact`, `reconcile` and `retention`, whose jobs also run on a schedule. */
 export const addUpkeepCommands = (program: Command, deps: CommandDeps): void => {
   const at = instant(deps.now);
   const wrongSpan = ({ since, until }: Span): boolean =>

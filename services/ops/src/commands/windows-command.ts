@@ -60,13 +60,12 @@ const render = (lines: readonly UploadWindow[]): string =>
     ]),
   );
 
-/** Explains an empty list when the ledger holds only windows of other lengths; null otherwise. */
+/** null unless the ledger holds only windows of other lengths. */
 export const otherLengths = (windowSeconds: number, lengths: readonly number[]): string | null =>
   lengths.length === 0 || lengths.includes(windowSeconds)
     ? null
     : `there are no windows of ${windowSeconds} seconds, only of ${lengths.join(", ")}: set UPLOAD_WINDOW_SECONDS as the jobs service has it`;
 
-/** Adds the command `windows`. */
 export const addWindowsCommand = (program: Command, deps: CommandDeps): void => {
   const { env, print } = deps;
 

@@ -28,24 +28,21 @@ import {
 import { CLICKHOUSE_TLS, explainTlsOnly, KAFKA_TLS, REDIS_TLS } from "../explain/explain-tls.ts";
 import { addressOf, speakTls, whyUnreachable } from "./reachable.ts";
 
-/** How long a connection to Kafka may take. */
 const BUS_TIMEOUT_MS = 10_000;
-/** How long ClickHouse may take to answer a ping; later queries may take longer. */
+/** Of a ping; later queries may take longer. */
 const CLICKHOUSE_TIMEOUT_MS = 7_000;
 const REDIS_TIMEOUT_MS = 5_000;
 const HTTP_PORT = 80;
 const LAG_DEADLINE_MS = 5_000;
 
-// Loaded when they are needed: most commands ask one server, and each of these takes a third of a second.
+// Loaded when needed, since each takes a third of a second.
 const loadBus = () => import("@conversation-export/bus");
 const loadQueue = () => import("@conversation-export/queue");
 
-/** A logger that writes nothing: commands report errors themselves. */
 export const silentLog = (): Logger => createLogger({ service: "ops", level: "silent" });
 
 type BusPart = { start(): Promise<unknown>; stop(): Promise<unknown> };
 
-/** Turns a failed start of a Kafka client into a message for the terminal. */
 const explainStart = async (error: unknown, servers: KafkaServers): Promise<unknown> => {
   if (error instanceof CommandError && servers.ssl === undefined) {
     const { brokers } = servers;
@@ -56,7 +53,7 @@ const explainStart = async (error: unknown, servers: KafkaServers): Promise<unkn
   return explainBus(error, servers);
 };
 
-/** @throws CommandError when Kafka does not answer in time; the client is stopped then */
+/** @throws CommandError when Kafka does not answer in time */
 export const startPart = async (
   part: BusPart,
   servers: KafkaServers,
@@ -90,10 +87,8 @@ const withBus = async <P extends BusPart, T>(
 };
 
 /**
- * Probes the brokers, and what gives tokens for the login. With `patient` what is away is no error, since it
- * may come back.
- *
- * @throws CommandError at once when no broker accepts connections, or there is no token.
+ * With `patient`, servers that are away are no error.
+ * @throws CommandError when no broker accepts connections, or there is no token
  */
 export const requireBrokers = async (servers: KafkaServers, patient = false): Promise<void> => {
   const problem = await whyUnreachable(servers.brokers.map(addressOf), servers.ssl);
@@ -116,11 +111,7 @@ export const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({
   log: silentLog(),
 });
 
-/**
- * Runs the work with a Kafka admin client.
- *
- * @throws CommandError when Kafka does not answer: at once, or after `waitMs` when that is given.
- */
+/** @throws CommandError when Kafka does not answer: at once, or after `waitMs` */
 export const withAdmin = async <T>(
   servers: KafkaServers,
   work: (admin: Admin) => Promise<T>,
@@ -131,11 +122,6 @@ export const withAdmin = async <T>(
   return withBus(createAdmin(connectionOf(servers)), servers, waitMs ?? BUS_TIMEOUT_MS, work);
 };
 
-/**
- * Runs the work with a reader of given offsets.
- *
- * @throws CommandError when Kafka does not answer.
- */
 export const withRangeReader = async <T>(
   servers: KafkaServers,
   work: (reader: RangeReader) => Promise<T>,
@@ -147,7 +133,7 @@ export const withRangeReader = async <T>(
 
 const redisHosts = ({ url }: RedisServer) => parseRedisUrl(url)?.hosts ?? [];
 
-/** @throws CommandError at once when Redis accepts no connections. */
+/** @throws CommandError at once when Redis accepts no connections */
 export const requireRedis = async (server: RedisServer): Promise<void> => {
   const tls = parseRedisUrl(server.url)?.tls === true;
   const trusted = server.ca === undefined ? {} : { ca: server.ca };
@@ -155,11 +141,7 @@ export const requireRedis = async (server: RedisServer): Promise<void> => {
   if (problem !== null) throw redisAway(server, problem);
 };
 
-/**
- * Runs the work with a client of the queues.
- *
- * @throws CommandError when Redis does not answer.
- */
+/** @throws CommandError when Redis does not answer */
 export const withJobClient = async <T>(
   server: RedisServer,
   work: (jobs: JobClient) => Promise<T>,
@@ -177,11 +159,7 @@ export const withJobClient = async <T>(
   }
 };
 
-/**
- * Runs the work with a connection to Redis.
- *
- * @throws CommandError when Redis does not answer.
- */
+/** @throws CommandError when Redis does not answer */
 export const withRedis = async <T>(server: RedisServer, work: (redis: Redis) => Promise<T>): Promise<T> => {
   await requireRedis(server);
   const { createRedis } = await loadQueue();
@@ -198,7 +176,6 @@ export const withRedis = async <T>(server: RedisServer, work: (redis: Redis) => 
   }
 };
 
-/** Turns an error of Redis into a message for the terminal. */
 export const explainRedis = async (error: unknown, server: RedisServer): Promise<unknown> => {
   if (!(error instanceof ServiceError)) return error;
   if (error.code === "redis_cluster") return redisInClusterMode(server, error);
@@ -209,11 +186,7 @@ export const explainRedis = async (error: unknown, server: RedisServer): Promise
   return redisAway(server, error.cause instanceof Error ? error.cause.message : null, error);
 };
 
-/**
- * Turns an error of ClickHouse into a message for the terminal.
- *
- * @param variable the variable that holds the address
- */
+/** `variable` holds the address. */
 export const explainStore = async (
   error: unknown,
   server: ClickhouseServer,
@@ -229,7 +202,7 @@ export const explainStore = async (
   return explainWarehouse(error, server, variable);
 };
 
-/** @throws CommandError when ClickHouse does not answer or hangs. */
+/** @throws CommandError when ClickHouse does not answer or hangs */
 export const requireClickhouse = async (server: ClickhouseServer): Promise<void> => {
   try {
     await awaitAnswer({ ...server, application: "export-ops", timeoutMs: CLICKHOUSE_TIMEOUT_MS });
@@ -238,11 +211,7 @@ export const requireClickhouse = async (server: ClickhouseServer): Promise<void>
   }
 };
 
-/**
- * Runs the work with a ClickHouse session.
- *
- * @throws CommandError when ClickHouse does not answer or refuses.
- */
+/** @throws CommandError when ClickHouse does not answer or refuses */
 export const withWarehouse = async <T>(
   server: WarehouseConfig,
   work: (session: Session) => Promise<T>,
@@ -258,7 +227,7 @@ export const withWarehouse = async <T>(
   }
 };
 
-/** Reads the lag of ingest. Retries, since freshly started brokers do not know the group coordinator. */
+/** Retries, since freshly started brokers do not know the group coordinator. */
 export const fetchLag = (
   admin: Admin,
   { groupId, topics }: Pick<BusConfig, "groupId" | "topics">,

@@ -1,23 +1,19 @@
 import { within } from "@conversation-export/runtime";
 
-/** How long one question may take, the connection included. */
+/** Of one question, with connecting. */
 export const QUESTION_MS = 10_000;
 
 type Opened<C> = { readonly client: C; close(): Promise<unknown> };
 
-/** A connection that is made when it is needed first, and kept. */
+/** Made on first use, and kept. */
 export type KeptConnection<C> = {
-  /** @throws what opening throws, what `explain` makes of an error of `work`, and `late` after `QUESTION_MS` */
+  /** @throws as `open`, what `explain` makes of errors, and `late` after `QUESTION_MS` */
   use<T>(work: (client: C) => Promise<T>): Promise<T>;
-  /** Closes a connection on which a question failed, so that the next question makes another one. */
+  /** Closes a connection on which a question failed. */
   renew(): void;
   close(): Promise<void>;
 };
 
-/**
- * @param deps.open makes the connection
- * @param deps.late the error of a question that takes too long
- */
 export const createKeptConnection = <C>(deps: {
   readonly open: () => Promise<Opened<C>>;
   readonly explain: (error: unknown, client: C) => unknown;

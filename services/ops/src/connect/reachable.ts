@@ -5,15 +5,14 @@ import { tlsTroubleOf } from "@conversation-export/runtime";
 
 export type Address = { readonly host: string; readonly port: number };
 
-/** Certificates that the client presents and trusts. */
 type Tls = NonNullable<KafkaServers["ssl"]>;
 
 const TIMEOUT_MS = 3_000;
 
-/** Code for a port that accepts connections but does not speak TLS. */
+/** The port accepts connections, but speaks no TLS. */
 export const NO_TLS = "ERR_SSL_WRONG_VERSION_NUMBER";
 
-/** Resolves to null when a connection is accepted, else to an error code such as ECONNREFUSED. */
+/** null: accepted; else a code such as ECONNREFUSED. */
 const refusalOf = ({ host, port }: Address, tls: Tls | undefined, verifies = true): Promise<string | null> =>
   new Promise((resolve) => {
     let accepted = false;
@@ -44,22 +43,21 @@ const refusalOf = ({ host, port }: Address, tls: Tls | undefined, verifies = tru
   });
 
 /**
- * Resolves to null when one of the addresses accepts connections (over TLS when given), else to the error
- * code of the first. Clients that retry forever would never report it.
+ * null when one accepts, else the first one's error code; clients that retry forever would never report it.
  */
 export const whyUnreachable = async (addresses: readonly Address[], tls?: Tls): Promise<string | null> => {
   const refusals = await Promise.all(addresses.map((address) => refusalOf(address, tls)));
   return refusals.includes(null) ? null : (refusals[0] ?? null);
 };
 
-/** Resolves to true when one of the addresses speaks TLS, with any certificate. */
+/** With any certificate. */
 export const speakTls = async (addresses: readonly Address[]): Promise<boolean> => {
   const refusals = await Promise.all(addresses.map((address) => refusalOf(address, {}, false)));
   // A server that asks for a client certificate speaks TLS too.
   return refusals.some((refusal) => refusal === null || tlsTroubleOf(refusal) === "client_certificate");
 };
 
-/** Parses `host:port`; an IPv6 host is in brackets. */
+/** IPv6 hosts are in brackets. */
 export const addressOf = (text: string): Address => {
   const at = text.lastIndexOf(":");
   return { host: text.slice(0, at).replace(/^\[|\]$/g, ""), port: Number(text.slice(at + 1)) };

@@ -19,12 +19,12 @@ const kindOf = (topic: string, { topics }: BusConfig): TopicKind => {
   return topics.some((events) => deadLetterTopic(events) === topic) ? "dead-letters" : "commands";
 };
 
-/** Reads the topics that should exist; null for a missing one. */
+/** null for a missing topic. */
 const readTopics = (admin: Admin, config: BusConfig): Promise<(Omit<TopicFacts, "partitions"> | null)[]> =>
   Promise.all(
     wantedTopics(config, { partitions: 1, replication: 1 }).map(async ({ topic, config: wanted = {} }) => {
       try {
-        // Before the offsets: a request for the offsets of a missing topic fails for all topics.
+        // Before the offsets, which fail for all topics if one is missing.
         const settings = await admin.topicConfig(topic);
         return { topic, kind: kindOf(topic, config), config: settings, wanted };
       } catch (error) {
@@ -65,13 +65,11 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
   return [...lost, ok(name, `${lag} messages behind: \`export-ops status --partitions\` shows more`)];
 };
 
-/** Whether ingest runs. @param members of its consumer group */
 export const memberFinding = (members: number, groupId: string): Finding =>
   members === 0
     ? warning("ingest", `no process is in the group ${groupId}`, "start ingest: no new events are stored")
     : ok("ingest", `${members} in the group ${groupId}`);
 
-/** Checks the brokers, the topics with their settings, and the group of ingest. */
 export const busFindings = (config: BusConfig, settings: ServiceSettings): Promise<Findings> =>
   attempt(AREA, "brokers", () =>
     withAdmin(config, async (admin) => {

@@ -4,10 +4,9 @@ import { type Findings, findingsOf } from "./finding.ts";
 
 const { warning } = findingsOf("TLS");
 
-/** An address that leaves this machine. */
 const isElsewhere = (host: string): boolean => !/^(localhost|127\..*|\[?::1\]?)$/.test(host);
 
-/** Warns of each server that is reached over the network without TLS. null: its settings are wrong. */
+/** null: its settings are wrong. */
 export const cleartextFindings = (servers: {
   readonly warehouse: WarehouseConfig | null;
   readonly bus: Pick<BusConfig, "brokers" | "ssl"> | null;

@@ -11,7 +11,7 @@ it("is content with the profile that grants prints, and with none of them", () =
 });
 
 it.each([
-  // The statement that was printed once.
+  // Printed by a former version.
   [
     {
       readonly: "1",

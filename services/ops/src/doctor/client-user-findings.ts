@@ -5,11 +5,10 @@ import { limitFaults } from "./limit-faults.ts";
 const NAME = "client users";
 const { ok, problem, skipped } = findingsOf("ClickHouse");
 
-/** What is wrong with the user; an empty text when nothing is. */
 const faultsOf = ({ name, settings }: ClientUser): string => {
   if (!name.startsWith(CLIENT_USER))
     return `sees all clients, since its name does not begin with ${CLIENT_USER}`;
-  // What a profile sets holds although the user may change nothing.
+  // A profile's settings hold although the user may change nothing.
   const showing = Object.entries(FIXED_SETTINGS).filter(
     ([setting, fixed]) => (settings[setting] ?? fixed ?? "") !== (fixed ?? ""),
   );
@@ -29,7 +28,7 @@ const faultsOf = ({ name, settings }: ClientUser): string => {
   ].join("; ");
 };
 
-/** Whether users of clients see what they may, and leave room for others. null: they cannot be seen. */
+/** null: users cannot be seen. */
 export const clientUserFindings = (users: readonly ClientUser[] | null): Findings => {
   if (users === null) {
     return [

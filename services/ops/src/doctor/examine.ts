@@ -19,12 +19,11 @@ const AREA = "settings";
 const { ok, problem } = findingsOf(AREA);
 const ADVICE = "see docs/configuration.md for its values";
 
-/** Deadline of erasures when the settings cannot be read. */
+/** When the settings cannot be read. */
 const DEADLINE_MS = 72 * 3_600_000;
 
 type Read<T> = { readonly value: T | null; readonly findings: Findings };
 
-/** Reads a part of the configuration; problems become findings. */
 const tried = <T>(read: (env: Environment) => T, env: Environment): Read<T> => {
   try {
     return { value: read(env), findings: [] };
@@ -39,7 +38,7 @@ const toFinding = (line: string): Finding => {
   return problem(line.slice(0, at), line.slice(at + 2), ADVICE);
 };
 
-/** Runs all checks of `doctor`; a check that fails is a finding too. */
+/** A check that fails is a finding too. */
 export const examine = async (env: Environment): Promise<Findings> => {
   const warehouse = tried(readWarehouseConfig, env);
   const bus = tried(readBusConfig, env);
@@ -49,7 +48,7 @@ export const examine = async (env: Environment): Promise<Findings> => {
   const suppression = tried(readSuppressionSecret, env);
   const secrets = [tried(readRequestSecret, env), suppression];
   const every = [warehouse, bus, queue, settings, users, ...secrets].flatMap(({ findings }) => findings);
-  // Several readers need the address of ClickHouse and report the same problem.
+  // Several readers report the same problem of ClickHouse's address.
   const wrong = every.filter(
     (one, at) => every.findIndex(({ name, found }) => name === one.name && found === one.found) === at,
   );

@@ -1,26 +1,25 @@
 import type { Grant } from "@conversation-export/warehouse";
 
-/** A right that a user has and does not need. */
 export type ExcessGrant = {
   readonly text: string;
-  /** It reaches the tables of the database, or can be passed on. */
+  /** It reaches the database's tables, or can be passed on. */
   readonly grave: boolean;
 };
 
 const LINE = /^GRANT (.+) ON (.+?) TO .*?( WITH GRANT OPTION)?$/;
 
-/** Splits at commas outside of parentheses, which hold the columns of a privilege. */
+/** Not at commas in parentheses, which hold columns of a privilege. */
 const listOf = (privileges: string): string[] => privileges.split(/,\s*(?![^(]*\))/);
 
 const withoutColumns = (privilege: string): string => privilege.replace(/\(.*\)$/, "");
 
-/** Whether a place, such as `export*.*`, includes tables of the database. */
+/** A place such as `export*.*`. */
 const reaches = (place: string, database: string): boolean => {
   const [name = ""] = place.split(".");
   return name.endsWith("*") ? database.startsWith(name.slice(0, -1)) : name === database;
 };
 
-/** REMOTE is shown as a source of newer servers. */
+/** Newer servers show REMOTE as a source. */
 const shown = ({ privileges, on }: Grant): Grant[] =>
   privileges.flatMap((privilege) =>
     privilege === "REMOTE"
@@ -31,12 +30,7 @@ const shown = ({ privileges, on }: Grant): Grant[] =>
       : [{ privileges: [privilege], on }],
   );
 
-/**
- * Compares what a user may do with what it needs. A right on a wider place than needed is in excess, and so
- * is one that the user could pass on.
- *
- * @param lines of `SHOW GRANTS FINAL`
- */
+/** A wider place than needed and the grant option are in excess. `lines` are of `SHOW GRANTS FINAL`. */
 export const excessGrants = (
   lines: readonly string[],
   needed: readonly Grant[],
@@ -60,10 +54,10 @@ export const excessGrants = (
   });
 };
 
-/** Rights on all places that reach no stored row. */
+/** On all places, but without stored rows. */
 const OF_NO_TABLE: ReadonlySet<string> = new Set(["REMOTE", "CLUSTER", "CREATE TEMPORARY TABLE"]);
 
-/** Rights on the tables of every database among those that a user needs, such as `ON CLUSTER` asks for. */
+/** Needed on tables of every database, such as for `ON CLUSTER`. */
 export const rightsEverywhere = (needed: readonly Grant[]): string[] =>
   needed.flatMap(({ privileges, on }) =>
     on === "*.*" ? privileges.filter((one) => !OF_NO_TABLE.has(one)) : [],

@@ -4,18 +4,17 @@ import { EXIT, type ExitCode } from "../explain/exit-code.ts";
 import { renderColumns } from "../output/print.ts";
 
 /**
- * `warning`: works, but may cause trouble; `problem`: does not work as it should;
- * `away`: a server does not answer; `skipped`: not checked, a variable is missing.
+ * `warning`: may cause trouble; `problem`: does not work; `away`: no answer; `skipped`: a variable is
+ * missing.
  */
 export type FindingState = "ok" | "warning" | "problem" | "away" | "skipped";
 
-/** The result of one check. */
 export type Finding = {
   readonly area: string;
   readonly name: string;
   readonly state: FindingState;
   readonly found: string;
-  /** What to do; null: nothing. */
+  /** null: nothing to do. */
   readonly advice: string | null;
 };
 
@@ -46,7 +45,7 @@ export const findingsOf = (area: string) => ({
   }),
 });
 
-/** Turns an error into a finding. Rethrows bugs. */
+/** Rethrows bugs. */
 export const failedFinding = (area: string, name: string, error: unknown): Finding => {
   if (error instanceof ConfigError) {
     const found = error.problems.join("; ");
@@ -67,7 +66,6 @@ export const failedFinding = (area: string, name: string, error: unknown): Findi
   return { area, name, state: away ? "away" : "problem", found, advice };
 };
 
-/** Runs a check; an error becomes one finding. */
 export const attempt = async (
   area: string,
   name: string,
@@ -90,7 +88,6 @@ const counted = (findings: Findings): string =>
     .map(([found, state]) => `${found} ${state}`)
     .join(", ");
 
-/** Renders all findings, each with its advice below it, and a line of counts. */
 export const renderFindings = (findings: Findings): string => {
   const table = renderColumns(
     findings.map(({ state, area, name, found }) => [state, area, name, found]),
@@ -102,7 +99,7 @@ export const renderFindings = (findings: Findings): string => {
   return [...lines, "", counted(findings)].join("\n");
 };
 
-/** The exit code of `doctor`: `away` outweighs `problem`. */
+/** `away` outweighs `problem`. */
 export const exitCodeOfFindings = (findings: Findings): ExitCode => {
   if (findings.some(({ state }) => state === "away")) return EXIT.away;
   return findings.some(({ state }) => state === "problem") ? EXIT.failed : EXIT.done;

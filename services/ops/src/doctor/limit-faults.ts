@@ -1,13 +1,13 @@
 import { VIEW_LIMITS } from "@conversation-export/warehouse";
 
-/** What is wrong with the limits of a user of the views: none, or more than `export-ops grants` prints. */
+/** None, or more than `export-ops grants` prints. */
 export const limitFaults = (settings: Readonly<Record<string, string>>): string[] => {
   const limits = Object.entries(VIEW_LIMITS).map(([name, { most }]) => ({
     name,
     value: Number(settings[name] ?? 0),
     most,
   }));
-  // ClickHouse takes 0 for no limit.
+  // For ClickHouse 0 is no limit.
   const unbounded = limits.filter(({ value }) => value === 0);
   const high = limits.filter(({ value, most }) => value > most);
   return [

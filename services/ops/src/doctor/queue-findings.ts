@@ -10,7 +10,7 @@ import { redisOtherFindings } from "./redis-other-findings.ts";
 const AREA = "Redis";
 const { ok, warning, problem, skipped } = findingsOf(AREA);
 
-/** A schedule later than this means that no process runs it. */
+/** A later schedule means that no process runs it. */
 const LATE_MS = 60_000;
 const MOST_FAILED = 200;
 
@@ -52,12 +52,7 @@ const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
       );
 };
 
-/**
- * Whether processes that run jobs are connected.
- *
- * @param counts connected processes of each queue; null: Redis does not list its clients
- * @param hasRun a jobs service ran before; without one it is only a warning, as in a new installation
- */
+/** A count is null if Redis lists no clients; without `hasRun` the installation may be new. */
 export const processFinding = (counts: readonly (number | null)[], hasRun: boolean): Finding => {
   const name = "jobs processes";
   const known = counts.filter((count) => count !== null);
@@ -70,7 +65,6 @@ export const processFinding = (counts: readonly (number | null)[], hasRun: boole
   return none(name, "none is connected", "start the jobs service: without it no job runs");
 };
 
-/** Counts failed jobs and tells those worth a retry from those that would fail again. */
 export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[]): Finding => {
   const name = "failed jobs";
   if (failed.length === 0) return ok(name, "none");
@@ -90,9 +84,8 @@ export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[
 };
 
 /**
- * Checks Redis, the jobs processes, schedules and failed jobs. Of a server that takes no writes only that:
- * its schedules run late although the processes run.
- * @param warehouse where the jobs processes say which Redis they use; null: its variables are wrong
+ * If the server takes no writes, reports only that: its schedules run late anyway. `warehouse` null: its
+ * variables are wrong.
  */
 export const queueFindings = (server: RedisServer, warehouse: WarehouseConfig | null): Promise<Findings> =>
   attempt(AREA, "server", () =>

@@ -12,13 +12,7 @@ const { ok, problem } = findingsOf(AREA);
 const counted = (count: number): string =>
   count === 1 ? "1 jobs process uses" : `${count} jobs processes use`;
 
-/**
- * Whether all jobs processes use the same Redis as this command. Locks in Redis keep their jobs apart.
- *
- * @param own the id that the Redis of this command keeps
- * @param place the address of that Redis
- * @param alive jobs processes with the id of their Redis
- */
+/** Locks in Redis keep jobs of different processes apart. `own`: id of this command's Redis. */
 export const redisOtherFinding = (
   own: string,
   place: string,
@@ -26,7 +20,7 @@ export const redisOtherFinding = (
 ): Finding => {
   const here = alive.filter(({ redis }) => redis === own).length;
   const others = Map.groupBy(
-    // One that has not reached its Redis yet knows no id.
+    // Until it has reached its Redis, a process knows no id.
     alive.filter(({ redis }) => redis !== own && redis !== UNKNOWN_REDIS),
     ({ redis }) => redis,
   );
@@ -39,7 +33,7 @@ export const redisOtherFinding = (
   );
 };
 
-/** Compares the Redis of this command with those of the jobs processes. Another check says that ClickHouse is away. */
+/** Another check reports that ClickHouse is away. */
 export const redisOtherFindings = async (
   server: RedisServer,
   warehouse: WarehouseConfig,

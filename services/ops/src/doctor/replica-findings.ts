@@ -3,26 +3,19 @@ import { type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const { ok, warning, problem } = findingsOf("ClickHouse");
 
-/** What to set so that all replicas of every shard acknowledge. */
 const adviceFor = ({ least, most }: ReplicaCounts): string => {
   if (least === most) return `set insert_quorum = ${most} in its profile`;
   // `auto` is more than half: all of one and of two.
   return most === 2 ? "set insert_quorum = 'auto' in its profile" : "give all shards as many replicas";
 };
 
-/** The same for a shard that refuses INSERTs. */
 const urgentAdviceFor = (replicas: ReplicaCounts): string => {
   const { least, most } = replicas;
   const now = least < most && most > 2 ? `set insert_quorum = ${least} in its profile now, then ` : "";
   return `ClickHouse refuses INSERTs into it: ${now}${adviceFor(replicas)}`;
 };
 
-/**
- * Whether an INSERT of a user is on all replicas of its shard before it is acknowledged.
- *
- * @param quorum `insert_quorum` of the user: a number, or `auto` for more than half of the replicas
- * @param parallel `insert_quorum_parallel` of the user
- */
+/** All replicas of a shard must have an INSERT before it is acknowledged. */
 export const quorumFinding = (
   user: string,
   replicas: ReplicaCounts,
@@ -57,10 +50,10 @@ export const quorumFinding = (
       );
 };
 
-/** Replicas that are this far behind are not just busy with the newest rows. */
+/** Further behind is more than being busy with new rows. */
 const BEHIND_SECONDS = 60;
 
-/** Whether the replicas of each server take rows, answer and keep up; nothing where nothing replicates. */
+/** Nothing where nothing replicates. */
 export const replicaStateFindings = (states: readonly ReplicaState[]): Findings => {
   const findings = states.flatMap(({ server, readOnly, active, total, behindSeconds }) => {
     const name = `replicas on ${server}`;
@@ -98,7 +91,7 @@ export const replicaStateFindings = (states: readonly ReplicaState[]): Findings 
   return [ok("replicas", "all answer and keep up")];
 };
 
-/** A cluster of which the server knows nothing, so that its replicas cannot be counted. */
+/** Its replicas cannot be counted. */
 export const unknownClusterFinding = (): Finding =>
   problem(
     "replicas",
@@ -106,7 +99,7 @@ export const unknownClusterFinding = (): Finding =>
     "add it to remote_servers, or set CLUSTER to a name in system.clusters",
   );
 
-/** Servers that the cluster calls replicas, though nothing replicates between them. */
+/** The cluster calls servers replicas, though nothing replicates. */
 export const unreplicatedFinding = ({ most }: ReplicaCounts): Finding =>
   problem(
     "replicas",

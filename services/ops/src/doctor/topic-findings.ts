@@ -5,19 +5,18 @@ import { type Finding, type Findings, findingsOf } from "./finding.ts";
 const { ok, warning, problem } = findingsOf("Kafka");
 
 const DAY_MS = 86_400_000;
-/** Shorter retention loses events when ingest stops for days, and dead letters before they are read. */
+/** Less loses events when ingest stops for days, and dead letters before they are read. */
 const SHORT_RETENTION_MS = 3 * DAY_MS;
 
-/** What a topic carries: events, dead letters, or the commands for SMS. */
 export type TopicKind = "events" | "dead-letters" | "commands";
 
 export type TopicFacts = {
   readonly topic: string;
   readonly kind: TopicKind;
   readonly partitions: number;
-  /** Settings read from the broker. */
+  /** Read from the broker. */
   readonly config: Readonly<Record<string, string>>;
-  /** Settings that `topics create` sets. */
+  /** As `topics create` sets them. */
   readonly wanted: Readonly<Record<string, string>>;
 };
 
@@ -54,7 +53,6 @@ const retentionFinding = ({ topic, kind, config }: TopicFacts, settings: Service
   return ok(name, `${days(retentionMs)}${landing}`);
 };
 
-/** Checks that a topic has the settings that the services need. */
 export const topicFindings = (facts: TopicFacts, settings: ServiceSettings): Findings => {
   const { topic, kind, config, wanted, partitions } = facts;
   const name = `topic ${topic}`;

@@ -7,16 +7,13 @@ import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 const AREA = "Kafka";
 const { ok, warning, problem } = findingsOf(AREA);
 
-/** So long after it a topic that was created anew is a warning. */
+/** So long a topic created anew is a warning. */
 const SHOWN_MS = 7 * 86_400_000;
 
 const READ_ANEW =
   "if that was not intended, find out who deleted it; what ingest had not read must be exported again: docs/runbooks/TopicCreatedAnew.md";
 
-/**
- * What is known of the ids that distinguish topics from deleted ones of the same name.
- * @param now ms since the epoch
- */
+/** `now`: epoch ms. */
 export const topicIdFindings = (
   topics: readonly { readonly topic: string; readonly id: string | null; readonly known: TopicIdentity }[],
   now: number,
@@ -54,13 +51,13 @@ export const topicIdFindings = (
 
 const UNKNOWN: TopicIdentity = { topicId: null, createdAnew: null };
 
-/** Compares the topics with those that ingest has read. Other checks say that a server is away. */
+/** Other checks report that a server is away. */
 export const identityFindings = async (bus: BusConfig, warehouse: WarehouseConfig): Promise<Findings> => {
   const found = await attempt(AREA, "topic ids", async () => {
     const [ids, known] = await Promise.all([
       withAdmin(bus, async (admin) => {
         const there = new Set(await admin.listTopics());
-        // Another check says which are missing.
+        // Another check names missing ones.
         const topics = bus.topics.filter((topic) => there.has(topic));
         return new Map(
           await Promise.all(topics.map(async (topic) => [topic, await admin.fetchTopicId(topic)] as const)),

@@ -20,11 +20,11 @@ import { USERS, userFindings } from "./warehouse-users.ts";
 const AREA = "ClickHouse";
 const { ok, warning, problem } = findingsOf(AREA);
 
-/** The oldest version that is tested. */
+/** Oldest version tested. */
 const TESTED_VERSION = [25, 8] as const;
-/** With a larger difference watermarks are not stored, and upload times are wrong. */
+/** Beyond, watermarks are not stored and upload times are wrong. */
 const MAX_CLOCK_DIFFERENCE_MS = 1_000;
-/** export-api waits this long for a slow reader of a page, so ClickHouse has to wait longer. */
+/** export-api waits this long for a slow reader, so ClickHouse must wait longer. */
 const MIN_SEND_TIMEOUT_S = 60;
 const MIN_FREE_SHARE = 0.15;
 const MANY_PARTS = 300;
@@ -164,7 +164,6 @@ const secretFinding = async (inspector: Inspector, secret: string): Promise<Find
 };
 
 const DAY_MS = 24 * HOUR_MS;
-/** Older keys are better replaced. */
 const OLD_KEY_DAYS = 365;
 /** A consumer needs some days to change its key. */
 const EXPIRES_SOON_DAYS = 14;
@@ -200,7 +199,7 @@ const keyFinding = async (server: WarehouseConfig): Promise<Finding> => {
       );
 };
 
-/** An older watermark means that ingest is stopped or lags. */
+/** Older: ingest is stopped or lags. */
 const OLD_WATERMARK_MS = 10 * 60_000;
 
 const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
@@ -233,12 +232,7 @@ const clientFinding = async (server: WarehouseConfig): Promise<Finding> => {
       );
 };
 
-/**
- * Checks the server, its tables and its users.
- *
- * @param server ClickHouse as the user for migrations
- * @param about `secret`: SUPPRESSION_SECRET, null when it is not set
- */
+/** `secret`: SUPPRESSION_SECRET, null without one. */
 export const warehouseFindings = async (
   server: WarehouseConfig,
   users: ServiceUsers,
@@ -258,7 +252,7 @@ export const warehouseFindings = async (
       const { version, aheadMs, uncertainMs } = await explained(inspector.clock());
       return [versionFinding(version, new URL(server.url).host), clockFinding(aheadMs, uncertainMs)];
     });
-    // A single finding means that the server does not answer: further checks would only time out.
+    // One finding means no answer: further checks would only time out.
     if (answers.length === 1) return answers;
     const checks: [string, () => Promise<Findings>][] = [
       ["schema", async () => [await schemaFinding(inspector)]],

@@ -36,13 +36,12 @@ const keeperAdvice =
 
 type CheckedUser = WarehouseUser | "migrator";
 
-/** The users that are looked at, with the variable that holds the address of each. */
 export const USERS: readonly { readonly user: CheckedUser; readonly variable: string }[] = [
   { user: "migrator", variable: "CLICKHOUSE_URL" },
   ...WAREHOUSE_USERS.map((user) => ({ user, variable: `CLICKHOUSE_${user.toUpperCase()}_URL` })),
 ];
 
-/** What the user must be allowed; for the migrator what `doctor` can ask about. */
+/** For the migrator only what `doctor` can ask about. */
 export const neededBy = (user: CheckedUser, database: string, topology: Topology): readonly Grant[] => {
   if (user !== "migrator") return grantsOf(user, database, topology);
   const needed = [
@@ -113,7 +112,7 @@ const readonlyFinding = async (inspector: Inspector, name: string): Promise<Find
 const analystAdvice =
   "`export-ops grants --analyst` prints the statement that sets them; every user who reads the views needs it";
 
-/** Whether queries of analysts can show what the views leave out, or take the whole server. */
+/** Analysts must see only what views show, and not take the whole server. */
 const viewFindings = async (inspector: Inspector, name: string): Promise<Findings> => {
   const loose = await inspector.looseSettings(Object.keys(FIXED_SETTINGS));
   const limits = await inspector.settings(Object.keys(VIEW_LIMITS));
@@ -134,7 +133,7 @@ const viewFindings = async (inspector: Inspector, name: string): Promise<Finding
   ];
 };
 
-/** Whether what the user writes is on all replicas before it is published to readers. */
+/** Rows must be on all replicas before they are published to readers. */
 const quorumFindings = async (
   inspector: Inspector,
   user: string,
@@ -147,12 +146,7 @@ const quorumFindings = async (
   return [quorumFinding(user, replicas, quorum, parallel)];
 };
 
-/**
- * Checks the grants and settings of one user.
- *
- * @param server with its credentials; null when they are not set
- * @param replicas servers of the shards; null: nothing replicates, or it is not known
- */
+/** `server` null: no credentials; `replicas` null: nothing replicates, or unknown. */
 export const userFindings = async (
   { user, variable }: (typeof USERS)[number],
   server: WarehouseConfig | null,

@@ -12,7 +12,7 @@ import { followRequest, queueRequest, requestFields } from "./request-job.ts";
 import { storedRequests } from "./stored-requests.ts";
 import { requestId } from "./subject.ts";
 
-/** @throws CommandError when there is no such request, or it does not wait */
+/** @throws CommandError for an unknown request, or one that does not wait */
 const findWaiting = async (requests: RequestStore, id: string): Promise<DataSubjectRequest> => {
   const found = await requests.findAny(id);
   if (found === null) throw new CommandError(`there is no request ${id}`);
@@ -20,7 +20,6 @@ const findWaiting = async (requests: RequestStore, id: string): Promise<DataSubj
   throw new CommandError(`the request ${id} does not wait for approval: it is ${found.status}`);
 };
 
-/** Adds `approve` and `refuse`, which decide about requests that would erase very much. */
 export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => {
   const { env, print, now } = deps;
   const withRequests = (work: (requests: RequestStore) => Promise<void>): Promise<void> =>

@@ -24,7 +24,6 @@ type EraseOptions = {
   DetachOption &
   JsonOption;
 
-/** Adds `erase`, which makes an erasure request as a client would, or continues one. */
 export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
   const { env, print, now } = deps;
 
@@ -36,7 +35,7 @@ export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
 
   const erase = program
     .command("erase")
-    // A subcommand has options of its own, also where they have the same names.
+    // A subcommand may have options of the same names.
     .enablePositionalOptions()
     .argument("[request-id]", "an existing request: show its status, with --yes continue it", requestId)
     .option("--client <id>", "the client that owns the records", clientId);
@@ -61,7 +60,7 @@ Examples:
     )
     .action(async (id: string | undefined, options: EraseOptions, command: Command) => {
       const { client, email, chatterId, endUserId, file } = options;
-      // Not required of subcommands, which inherit what is.
+      // Subcommands would inherit a required option.
       if (client === undefined) return command.error("error: required option '--client <id>' not specified");
       const named = email !== undefined || chatterId !== undefined || endUserId !== undefined;
       if (id === undefined && !named && file === undefined) {

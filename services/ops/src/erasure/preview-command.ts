@@ -20,7 +20,7 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 
 type PreviewOptions = { readonly client?: string } & SubjectOptions & JsonOption;
 
-/** Counts what a request would reach, by keys that are removed again. */
+/** By keys that are removed again. */
 const countReach = async (session: Session, request: DueRequest) => {
   const store = createErasurePreview({ session });
   const run = { id: randomUUID(), erases: false };
@@ -34,7 +34,6 @@ const countReach = async (session: Session, request: DueRequest) => {
   }
 };
 
-/** Adds `preview`, which counts what a request would erase. */
 export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
   const { env, print, now } = deps;
   const preview = erase
@@ -69,7 +68,7 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
           throw new CommandError(`the request ${id ?? ""} is ${request.status}: only open ones are counted`);
         const { found, rows, stored } = await countReach(session, { ...request, subject: request.subject });
         const records = LIST_NAMES.reduce((sum, list) => sum + found[list], 0);
-        // Nobody has asked yet for a person who is named.
+        // A person named in options has no request yet.
         const asked = id !== undefined && {
           received: iso(request.receivedAt),
           due: iso(request.receivedAt + readServiceSettings(env).erasureDeadlineMs),

@@ -11,7 +11,6 @@ const jobOf = (id: string): { readonly name: "erasure"; readonly id: string } =>
   id: erasureJobId(id),
 });
 
-/** A request as `--json` prints it. */
 export const requestFields = (request: DataSubjectRequest) => ({
   request_id: request.requestId,
   client_id: request.clientId,
@@ -21,7 +20,7 @@ export const requestFields = (request: DataSubjectRequest) => ({
   job: jobOf(request.requestId).id,
 });
 
-/** Adds the job of a request, and marks a new request as queued. */
+/** Marks a new request as queued. */
 export const queueRequest = async (
   jobs: JobClient,
   request: DataSubjectRequest,
@@ -32,7 +31,7 @@ export const queueRequest = async (
   if (status === "received") await requests.setStatus(client, id, "queued");
 };
 
-/** Follows the job of a request and prints both; with `--detach` only prints how to follow it. */
+/** With `--detach` only prints how to follow it. */
 export const followRequest = async (
   jobs: JobClient,
   request: DataSubjectRequest,
@@ -42,7 +41,7 @@ export const followRequest = async (
 ): Promise<void> => {
   const job = jobOf(request.requestId);
   const json = options.json ?? false;
-  // A new request is queued by its job; an open one is as far as it is.
+  // Its job queues a new request; an open one keeps its status.
   const status = request.status === "received" ? "queued" : request.status;
   const { print } = deps;
   if (options.detach === true) {

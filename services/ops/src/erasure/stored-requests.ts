@@ -1,5 +1,5 @@
 import { createRequestStore, type RequestStore, type Session } from "@conversation-export/warehouse";
 
-/** For what is stored already: only the id of a new request is made with the secret. */
+/** Not for new requests, whose ids need the secret. */
 export const storedRequests = (session: Session, now: () => Date): RequestStore =>
   createRequestStore({ session, now: () => now().getTime(), idSecret: "" });

@@ -32,7 +32,7 @@ export const addPersonOptions = (command: Command): Command =>
       "the body of an erasure request as JSON, - for standard input: keeps names out of the shell's history",
     );
 
-/** The options that name a person; `file`: the path of a request body, `-` for standard input. */
+/** `file`: path of a request body, `-` for standard input. */
 export type SubjectOptions = {
   readonly email?: string;
   readonly chatterId?: readonly string[];
@@ -59,11 +59,7 @@ const readSubjectFile = async (path: string): Promise<unknown> => {
 const problemsOf = (error: z.ZodError): string =>
   error.issues.map(({ path, message }) => `${path.join(".") || "it"} ${message}`).join("; ");
 
-/**
- * Reads the person from the options, with the same checks as export-api.
- *
- * @throws CommandError when the file cannot be read, or the request is invalid or names nobody.
- */
+/** Checks as export-api does. @throws CommandError for an unreadable file or an invalid request */
 export const subjectOf = async (options: SubjectOptions): Promise<DataSubject> => {
   const { email, chatterId, endUserId, file } = options;
   const body: unknown =

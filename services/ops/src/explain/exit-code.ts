@@ -1,17 +1,17 @@
-/** Exit codes of `export-ops`. Scripts rely on them; docs/command-line.md lists them. */
+/** Scripts rely on them; docs/command-line.md lists them. */
 export const EXIT = {
   done: 0,
-  /** The request was refused, the job failed or was cancelled, or `doctor` found a problem. */
+  /** Rejected request, failed or cancelled job, or a problem found by `doctor`. */
   failed: 1,
-  /** Wrong arguments or variables, or a command that needs `--yes`. */
+  /** Wrong arguments or variables, or no `--yes`. */
   usage: 2,
-  /** ClickHouse, Kafka or Redis does not answer. */
+  /** A server does not answer. */
   away: 3,
-  /** The job ended, but its source did not hold all that it was asked for. */
+  /** The job ended, but its source did not hold all. */
   partly: 4,
-  /** Ctrl-C while a job was followed; the job continues. */
+  /** Ctrl-C while following; the job continues. */
   detached: 130,
-  /** SIGTERM, as at the deadline of a Job. */
+  /** SIGTERM, as at a Job's deadline. */
   terminated: 143,
 } as const;
 

@@ -1,15 +1,14 @@
 import { type TlsTrouble, tlsTroubleOf } from "@conversation-export/runtime";
 
-/** Words for messages about TLS with one server. */
 export type TlsWords = {
   readonly server: string;
-  /** Variable that holds its address. */
+  /** Variable with the address. */
   readonly address: string;
-  /** Variable that names the file of trusted authorities. */
+  /** Variable with the file of trusted authorities. */
   readonly authorities: string;
   readonly switchOn: string;
   readonly switchOff: string;
-  /** Variables of the client's certificate and key; null: it has none. */
+  /** Variables of the client's certificate and key; null: none. */
   readonly ownCertificate: string | null;
 };
 
@@ -53,12 +52,11 @@ const sentences = (words: TlsWords, where: string, code: string): Readonly<Recor
   };
 };
 
-/** Explains an error code of TLS and what to do; undefined for other codes. */
+/** undefined for other codes. */
 export const explainTls = (words: TlsWords, where: string, code: string): string | undefined => {
   const trouble = tlsTroubleOf(code);
   return trouble === undefined ? undefined : sentences(words, where, code)[trouble];
 };
 
-/** Explains that a server asked without TLS speaks only TLS. */
 export const explainTlsOnly = ({ server, switchOn }: TlsWords, where: string): string =>
   `${server} speaks only TLS at ${where}: ${switchOn}`;

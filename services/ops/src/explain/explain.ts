@@ -10,10 +10,10 @@ import { isAwayError, WarehouseError } from "@conversation-export/warehouse";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { CLICKHOUSE_TLS, explainTls, KAFKA_TLS, REDIS_TLS } from "./explain-tls.ts";
 
-/** An error that the operator can fix; its message says what is wrong and what to do. */
+/** For errors that the operator can fix. */
 export class CommandError extends Error {
   readonly exitCode: ExitCode;
-  /** The two halves of the message; null: it has no halves. */
+  /** Halves of the message; null: it has none. */
   readonly detail: { readonly found: string; readonly advice: string } | null;
 
   constructor(
@@ -32,7 +32,6 @@ export class CommandError extends Error {
 
 const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, " ").trim();
 
-/** The message of the innermost cause, in one line. */
 export const innermostMessage = (error: unknown): string => {
   let current: unknown = error;
   for (;;) {
@@ -60,7 +59,7 @@ const awayError = (
     { cause, exitCode: EXIT.away },
   );
 
-/** The variables for user and password beside the ClickHouse address in `variable`. */
+/** Variables beside the ClickHouse address in `variable`. */
 export const credentialsBeside = (variable: string): string =>
   `${variable.replace(/URL$/, "USER")} and ${variable.replace(/URL$/, "PASSWORD")}`;
 
@@ -85,15 +84,13 @@ const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, va
 
 const BROKEN_OFF: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
-/** true: the error looks like that of a server that speaks only TLS. */
+/** Looks like a server that speaks only TLS. */
 export const mayWantTls = (error: unknown): boolean =>
   error instanceof WarehouseError && (BROKEN_OFF.has(error.causeName) || error.causeName.startsWith("HPE_"));
 
 /**
- * Turns an error of ClickHouse into a message for the terminal, never with the password. Other errors are
- * returned unchanged. With several shards the error itself names the server.
- *
- * @param variable the variable that holds the URL
+ * Never with the password; other errors stay. With several shards the error names the server; `variable`
+ * holds the URL.
  */
 export const explainWarehouse = (
   error: unknown,
@@ -134,10 +131,10 @@ const BUS_PROBLEMS: Readonly<Record<string, (servers: KafkaServers) => string>> 
   bus_tls: () => "there is no TLS with Kafka: check KAFKA_TLS, KAFKA_CA_FILE and KAFKA_CERT_FILE",
 };
 
-/** How brokers react to a client that should have logged in. */
+/** At a client that should have logged in. */
 const HUNG_UP = /closed connection|socket hang up|ECONNRESET/i;
 
-/** Turns an error of Kafka into a message for the terminal. Other errors are returned unchanged. */
+/** Other errors stay. */
 export const explainBus = (error: unknown, servers: KafkaServers): unknown => {
   if (!(error instanceof ServiceError)) return error;
   const say = BUS_PROBLEMS[error.code];
@@ -155,11 +152,6 @@ export const explainBus = (error: unknown, servers: KafkaServers): unknown => {
   return new CommandError(`${say(servers)} (${innermostMessage(error)})`, { cause: error });
 };
 
-/**
- * Explains that Kafka does not answer, or not over TLS.
- *
- * @param problem the reason or an error code; null: unknown
- */
 export const kafkaAway = (
   { brokers }: KafkaServers,
   problem: string | null = null,
@@ -172,19 +164,17 @@ export const kafkaAway = (
     : new CommandError(aboutTls, { cause });
 };
 
-/** `host:port` of the server or of all its sentinels. */
+/** `host:port` of the server or all sentinels. */
 export const redisPlace = ({ url }: RedisServer): string =>
   (parseRedisUrl(url)?.hosts ?? [])
     .map(({ host, port }) => (host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`))
     .join(", ");
 
-/** Errors of Redis about credentials. */
 const REFUSED_BY_REDIS = /WRONGPASS|NOAUTH|invalid (username-)?password|without any password configured/i;
 
-/** What the message of a server says that answers and takes no writes. */
 export const REFUSES_WRITES = "refuses writes";
 
-/** Answers of a Redis that takes no writes, and what to do. */
+/** A Redis that takes no writes, and what to do. */
 const NO_WRITES: readonly (readonly [word: RegExp, advice: string])[] = [
   [/\bOOM\b/, "its memory is full: raise maxmemory, and do not let it evict"],
   [/\bNOREPLICAS\b/, "fewer replicas are connected than min-replicas-to-write wants: bring them back"],
@@ -192,7 +182,7 @@ const NO_WRITES: readonly (readonly [word: RegExp, advice: string])[] = [
   [/\bREADONLY\b/, "it is a replica: name the primary, or the sentinels, in REDIS_URL"],
 ];
 
-/** What Redis 6 puts before the answer to a command of a script. */
+/** Redis 6 puts this before answers to a script's commands. */
 const IN_SCRIPT = /^ERR Error running script .*: -(?=[A-Z]+ )/;
 
 const redisRefuses = (where: string, answer: string, cause: unknown): CommandError => {
@@ -211,10 +201,7 @@ const redisRefuses = (where: string, answer: string, cause: unknown): CommandErr
   );
 };
 
-/**
- * Explains that Redis does not answer, not over TLS, or refuses the credentials or the request; never with the
- * password.
- */
+/** Never with the password. */
 export const redisAway = (
   server: RedisServer,
   problem: string | null = null,
@@ -235,7 +222,6 @@ export const redisAway = (
   return awayError("Redis", where, "REDIS_URL", problem, cause);
 };
 
-/** Explains that Redis runs in cluster mode. */
 export const redisInClusterMode = (server: RedisServer, cause: unknown): CommandError =>
   new CommandError(
     {
@@ -246,7 +232,7 @@ export const redisInClusterMode = (server: RedisServer, cause: unknown): Command
     { cause },
   );
 
-/** One line for the operator; undefined: the error is a bug. */
+/** undefined: the error is a bug. */
 export const explain = (error: unknown): string | undefined => {
   if (error instanceof CommandError) return error.message;
   if (!(error instanceof ServiceError)) return undefined;
@@ -255,7 +241,7 @@ export const explain = (error: unknown): string | undefined => {
   return message.includes(inner) ? message : `${message}: ${inner}`;
 };
 
-/** The exit code after an error. */
+/** After an error. */
 export const exitCodeOf = (error: unknown): ExitCode => {
   if (error instanceof CommandError) return error.exitCode;
   return error instanceof ConfigError ? EXIT.usage : EXIT.failed;

@@ -8,14 +8,11 @@ import { createStandstillWatch } from "./job-standstill.ts";
 
 const LOOK_EVERY_MS = 1_000;
 
-/** The command that follows a job. */
 export const howToFollow = (id: string): string => `\`export-ops jobs follow ${id}\``;
 
 /**
- * Shows the progress of a job until it ends and returns the ended job. Reports when Redis does not answer and
- * what to check when nothing moves.
- *
- * @throws CommandError after Ctrl-C and when Redis stays away (the job continues), or when the job is gone.
+ * Returns the ended job.
+ * @throws CommandError after Ctrl-C and when Redis stays away (the job continues), or when the job is gone
  */
 export const followJob = async (
   jobs: Pick<JobClient, "follow" | "workers">,
@@ -55,7 +52,7 @@ export const followJob = async (
     if (!interrupt.signal.aborted) throw lost(error, id);
   } finally {
     clearInterval(timer);
-    // Drops the answer to a question about workers that is still open.
+    // Drops an open question about workers.
     standstill.restart();
     progress.stop();
     interrupt.release();

@@ -1,6 +1,6 @@
 import type { JobView } from "@conversation-export/queue";
 
-/** Codes of failures caused by the request itself or by vanished input: a retry fails again. */
+/** Caused by the request itself or vanished input: a retry fails again. */
 const WRONG_INPUT: ReadonlySet<string> = new Set([
   "backfill_rows_gone",
   "backfill_window",
@@ -13,10 +13,10 @@ const WRONG_INPUT: ReadonlySet<string> = new Set([
   "unknown_topic",
 ]);
 
-/** A job in parts puts this before the reason of the first failed part. */
+/** Before the reason of the first failed part. */
 const OF_PART = /^parts_failed: \d+ of \d+ parts failed; \S+: /;
 
-/** true: a retry of the failed job cannot help, a new job is needed. */
+/** true: only a new job can help. */
 export const wasAskedWrongly = ({ reason }: Pick<JobView, "reason">): boolean => {
   const code = /^(\w+): /.exec((reason ?? "").replace(OF_PART, ""))?.[1];
   return code !== undefined && WRONG_INPUT.has(code);

@@ -7,7 +7,6 @@ import { z } from "zod";
 
 const iso = (instant: Date | null): string | null => instant?.toISOString() ?? null;
 
-/** A job as `--json` prints it. */
 export const jobFields = (job: JobView) => ({
   id: job.id,
   queue: job.name,
@@ -33,7 +32,7 @@ const shareText = ({ progress, parts }: JobView): string => {
   return parts === null ? "-" : `${parts.done}/${parts.total} parts`;
 };
 
-/** Longest reason in a line of a table; reasons may be any text. */
+/** Reasons may be any text. */
 const SHORT = 60;
 const short = (text: string): string => {
   const line = text.replace(/[\p{Cc}\s]+/gu, " ").trim();
@@ -55,7 +54,7 @@ export const renderJobs = (jobs: readonly JobView[]): string =>
     ]),
   );
 
-/** Why a job is as it is, or what an erasure has left to an operator. */
+/** Or what an erasure left to an operator. */
 const noteOf = ({ reason, result }: JobView): string => {
   const { held } = z
     .object({ held: z.int().default(0) })
@@ -64,7 +63,6 @@ const noteOf = ({ reason, result }: JobView): string => {
   return reason ?? (held > 0 ? `${held} ${held === 1 ? "request awaits" : "requests await"} approval` : "-");
 };
 
-/** A line for each schedule that is held. */
 export const renderHeld = (held: readonly HeldSchedule[]): string[] =>
   held.map(
     ({ name, job, reason, until }) =>
@@ -91,7 +89,7 @@ export const renderJob = (job: JobView): string => {
   return `${renderColumns(rows)}${result}`;
 };
 
-/** Prints the result of an ended job. @throws CommandError when it failed or was cancelled. */
+/** @throws CommandError when it failed or was cancelled */
 export const printEnded = (job: JobView, json: boolean, print: Print): void => {
   if (json) print(renderJson(jobFields(job)));
   else if (job.result !== null) print(renderResult(job.result));

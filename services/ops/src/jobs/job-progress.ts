@@ -4,13 +4,13 @@ import type { Print } from "../output/print.ts";
 import { visibleLines } from "../output/visible-lines.ts";
 
 const EVERY_MS = 5_000;
-/** An unchanged line is repeated after this many intervals, to show that the command still runs. */
+/** Intervals until an unchanged line shows again that the command runs. */
 const REPEAT_AFTER = 6;
 const BAR_WIDTH = 28;
 
 export type ProgressDisplay = {
   show(job: JobView): void;
-  /** Prints a line. `stale`: the shown progress may be old and is hidden until the next call. */
+  /** `stale`: hides the progress shown until the next call. */
   report(text: string, stale?: boolean): void;
   stop(): void;
 };
@@ -23,7 +23,7 @@ const shareOf = ({ progress, parts }: JobView): number | null => {
   return parts === null || parts.total === 0 ? null : parts.done / parts.total;
 };
 
-/** Why the job is not running normally; null when it is. */
+/** null when the job runs normally. */
 const hindrance = (job: JobView): string | null => {
   if (job.cancelling) return "is being cancelled";
   if (job.state === "delayed") {
@@ -33,7 +33,6 @@ const hindrance = (job: JobView): string | null => {
   return job.state === "waiting" ? "waits for a worker" : null;
 };
 
-/** Describes a job that has not ended, in one line. */
 export const describeProgress = (job: JobView): string => {
   const trouble = hindrance(job);
   if (trouble !== null) return trouble;
@@ -93,7 +92,7 @@ const bar = (id: string, say: Print, stream: NodeJS.WriteStream): ProgressDispla
       if (latest === undefined) return "";
       const full = Math.round(progress * BAR_WIDTH);
       const line = `${latest.name} [${"=".repeat(full).padEnd(BAR_WIDTH, "-")}] ${old ?? describeProgress(latest)}`;
-      // The bar writes to the terminal itself. A line that wraps could not be overwritten.
+      // The bar writes to the terminal itself; a wrapped line could not be overwritten.
       return visibleLines(line)
         .replaceAll("\n", " ")
         .slice(0, Math.max(20, stream.columns - 1));
@@ -123,7 +122,7 @@ const bar = (id: string, say: Print, stream: NodeJS.WriteStream): ProgressDispla
   };
 };
 
-/** Shows progress: a bar on a terminal, else a line every few seconds and at each change of state. */
+/** A bar on a terminal, else lines. */
 export const createJobProgress = (deps: {
   readonly id: string;
   readonly say: Print;

@@ -2,15 +2,14 @@ import { isDeepStrictEqual } from "node:util";
 import type { JobView } from "@conversation-export/queue";
 import type { Print } from "../output/print.ts";
 
-/** How long a job may stand still before it is reported: running, and waiting for a worker. */
+/** Before a standstill is reported. */
 const RUNNING_PATIENCE_MS = 30_000;
 const WAITING_PATIENCE_MS = 10_000;
 
 export type StandstillWatch = {
   see(job: JobView): void;
-  /** Call it about every second. Reports a standstill once, until the job moves again. */
+  /** Call it about every second; reports a standstill once. */
   look(): Promise<void>;
-  /** Measures a standstill from now on. */
   restart(): void;
 };
 
@@ -25,11 +24,7 @@ const movementOf = ({ state, attempt, cancelling, progress, parts }: JobView) =>
 const processes = (count: number): string =>
   count === 1 ? "one jobs process is connected" : `${count} jobs processes are connected`;
 
-/**
- * Explains what may keep a job from moving.
- *
- * @param workers connected processes that could run it; null: unknown
- */
+/** `workers` null: unknown. */
 export const describeStandstill = (state: JobView["state"], workers: number | null): string => {
   if (workers === 0) return "no jobs process is connected: start the jobs service, the job waits for it";
   const waits = state === "waiting" || state === "delayed";
@@ -42,7 +37,6 @@ export const describeStandstill = (state: JobView["state"], workers: number | nu
     : `the job ${what}, ${processes(workers)}: a step of it takes long, or Kafka, ClickHouse or Redis is away: \`export-ops doctor\` tells`;
 };
 
-/** Watches a followed job and reports what to check when it stands still. */
 export const createStandstillWatch = (deps: {
   readonly workers: () => Promise<number | null>;
   readonly report: Print;
@@ -59,7 +53,7 @@ export const createStandstillWatch = (deps: {
   };
 
   const isStill = (job: JobView): boolean => {
-    // A job that waits for its next attempt is expected to stand still until then.
+    // Until its next attempt a job is expected to stand still.
     const since = Math.max(movedAt, job.nextAttemptAt?.getTime() ?? 0);
     const waits = job.state === "waiting" || job.state === "delayed";
     return now() - since >= (waits ? WAITING_PATIENCE_MS : RUNNING_PATIENCE_MS);
@@ -78,7 +72,7 @@ export const createStandstillWatch = (deps: {
         const workers = await deps.workers();
         if (latest === asked && said) deps.report(describeStandstill(asked.state, workers));
       } catch {
-        // Without Redis nothing is known, and `followJob` reports Redis.
+        // Without Redis nothing is known; `followJob` reports that.
         said = false;
       }
     },

@@ -10,13 +10,12 @@ export type DetachOption = { readonly detach?: true };
 
 export const DETACH_FLAG = ["--detach", "add the job without waiting for it"] as const;
 
-/** A line for standard error about a result; null: none. */
+/** Line for standard error; null: none. */
 type Hint<Result> = (result: Result) => string | null;
 
 /**
- * Adds a job and follows it until it ends; with `--detach` only prints how to follow it.
- *
- * @throws CommandError when the job fails or is cancelled, and as `followJob`.
+ * With `--detach` only prints how to follow the job.
+ * @throws CommandError when it fails or is cancelled, and as `followJob`
  */
 export const startJob = async <Data, Result>(
   type: JobType<Data, Result>,
@@ -28,13 +27,13 @@ export const startJob = async <Data, Result>(
   withJobClient(readQueueConfig(deps.env), async (jobs) => {
     const { id } = await jobs.add(type, data);
     await followToEnd(jobs, { name: type.name, id }, options, deps, (result) => {
-      // The result of another version gets no hint.
+      // A result of another version gets no hint.
       const { success, data: known } = type.result.safeParse(result);
       return success ? hint(known) : null;
     });
   });
 
-/** Follows an added job; with `--detach` only prints how to follow it. */
+/** With `--detach` only prints how to follow it. */
 export const followToEnd = async (
   jobs: Pick<JobClient, "follow" | "workers">,
   job: { readonly name: JobType<unknown, unknown>["name"]; readonly id: string },

@@ -3,7 +3,7 @@ import type { UnregisteredClient } from "@conversation-export/warehouse";
 
 const MAX_NAMED = 3;
 const MAX_LENGTH = 60;
-/** What looks like the plain blank, or like nothing. */
+/** Looks like a blank, or like nothing. */
 const UNSEEN = /[^\P{Zs} ]|[\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 const shown = (name: string): string => {
@@ -11,7 +11,6 @@ const shown = (name: string): string => {
   return JSON.stringify(cut).replaceAll(UNSEEN, (char) => escapesOf(char));
 };
 
-/** How many clients are not registered, with the names of a few. */
 export const namedClients = (clients: readonly UnregisteredClient[]): string => {
   const names = clients.slice(0, MAX_NAMED).map(({ clientId, records }) => `${shown(clientId)} (${records})`);
   const more = clients.length - names.length;

@@ -4,15 +4,14 @@ import { visibleLines } from "./visible-lines.ts";
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
-/** The name of a dead letter: the topic of the event, and the dead letter's place in its dead-letter topic. */
+/** Topic of the event, and place in its dead-letter topic. */
 export const deadLetterName = ({ topic, place }: Pick<DeadLetter, "topic" | "place">): string =>
   `${topic}/${place.partition}/${place.offset}`;
 
-/** Where the event was read: partition and offset in its topic. */
 const placeOf = ({ arrival }: Pick<DeadLetter, "arrival">): string =>
   `${arrival.partition}/${arrival.offset}`;
 
-/** A dead letter as `--json` prints it, without its payload. */
+/** Without the payload. */
 export const deadLetterFields = (deadLetter: DeadLetter) => ({
   dead_letter: deadLetterName(deadLetter),
   reason: deadLetter.reason,
@@ -40,7 +39,6 @@ export const renderDeadLetters = (deadLetters: readonly DeadLetter[]): string =>
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Bytes as text when they are UTF-8, else as base64. */
 const textOrBase64 = (bytes: Buffer): { readonly text: string; readonly encoding: "utf-8" | "base64" } => {
   try {
     return { text: utf8.decode(bytes), encoding: "utf-8" };
@@ -61,7 +59,6 @@ const headerTexts = ({ message }: DeadLetter): [string, string][] =>
         ]),
     );
 
-/** A dead letter with its key, headers and payload. */
 export const deadLetterContent = (deadLetter: DeadLetter) => {
   const { key, value } = deadLetter.message;
   return {

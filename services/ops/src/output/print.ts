@@ -1,19 +1,16 @@
 import { visibleLines } from "./visible-lines.ts";
 
-/** Where a command writes its result. */
 export type Print = (text: string) => void;
 
-/** Renders a table: columns padded to their widest cell, two spaces between them. */
 export const renderTable = (
   heading: readonly string[],
   rows: readonly (readonly (string | number)[])[],
 ): string => renderColumns([heading, ...rows]);
 
-/** Cells quote others: an end of a line in one would look like a row. */
+/** A line end in a quoted text would look like a row. */
 const cellOf = (value: string | number): string =>
   visibleLines(String(value)).replaceAll("\n", "\\n").replaceAll("\t", "\\t");
 
-/** Renders a table without a heading. */
 export const renderColumns = (rows: readonly (readonly (string | number)[])[]): string => {
   const lines = rows.map((row) => row.map(cellOf));
   const columns = Math.max(0, ...lines.map((line) => line.length));

@@ -1,11 +1,11 @@
 import { renderColumns } from "./print.ts";
 
-/** Entries shown of a list; `--json` prints all. */
+/** Of a list; `--json` prints all. */
 const MOST_ENTRIES = 20;
 
 const words = (key: string): string => key.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase();
 
-/** What a dry run counts, in place of what was done. */
+/** For a dry run. */
 const WOULD: Readonly<Record<string, string>> = {
   replayed: "would replay",
   deleted: "would delete",
@@ -16,7 +16,6 @@ const WOULD: Readonly<Record<string, string>> = {
 const isFields = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The words of a field behind those of the field that holds it. */
 type Label = (key: string, within?: string) => string;
 
 const asDone: Label = (key, within = "") => `${within} ${words(key)}`.trim();
@@ -38,7 +37,7 @@ const plain = (value: unknown, label: Label): string => {
   return isFields(value) ? inline(value, label) : JSON.stringify(value);
 };
 
-/** Fields on one line, without counts of 0. */
+/** Without counts of 0. */
 const inline = (fields: Record<string, unknown>, label: Label): string => {
   const entries = Object.entries(fields);
   const reported = entries.filter(([, value]) => value !== 0);
@@ -61,6 +60,6 @@ const rowsOf = (name: string, value: unknown, label: Label): (readonly [string, 
   return Object.entries(value).flatMap(([key, entry]) => rowsOf(label(key, name), entry, label));
 };
 
-/** Renders the result of a job, a line for each field; of a dry run what would be done. */
+/** Of a dry run what would be done. */
 export const renderResult = (result: unknown): string =>
   renderColumns(rowsOf("", result, isDryRun(result) ? asDryRun : asDone));

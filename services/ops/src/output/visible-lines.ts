@@ -1,10 +1,7 @@
 import { escapesOf } from "@conversation-export/runtime";
 
-/** Control characters but ends of lines and tabs, formats such as marks of direction, halves of surrogate pairs. */
+/** Controls but line ends and tabs, marks of direction, halves of surrogate pairs. */
 const HIDDEN = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]/gu;
 
-/**
- * A text with words of others as it may stand on a terminal: every character shows, and none moves the cursor.
- * Others are escaped as in JSON, which keeps its meaning.
- */
+/** Texts of others must not move the cursor: hidden characters are escaped as in JSON. */
 export const visibleLines = (text: string): string => text.replace(HIDDEN, (hidden) => escapesOf(hidden));

@@ -10,7 +10,6 @@ const { document, diagnostics } = await new Parser().parse(text);
 const DOCS = join(import.meta.dirname, "../../../../docs");
 const page = readFileSync(join(DOCS, "events.md"), "utf8");
 
-/** The messages of docs/examples/events: the topic, the headers and the value. */
 const examples = globSync("*.txt", { cwd: join(DOCS, "examples/events") })
   .sort()
   .map((name) => {

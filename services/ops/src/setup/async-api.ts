@@ -8,7 +8,7 @@ refused and where rejected events go: docs/events.md.`;
 
 const STRUCTURED = "application/cloudevents+json";
 const BINARY = "application/json";
-/** The version of the bindings for Kafka. */
+/** Of the Kafka bindings. */
 const BINDINGS = { bindingVersion: "0.5.0" } as const;
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -35,7 +35,7 @@ const structured = (type: string, key: object) => ({
   ...key,
 });
 
-/** Attributes as headers; the content type stands for `datacontenttype`. */
+/** The content type replaces `datacontenttype`. */
 const attributeHeaders = (type: string): Schema => {
   const names = Object.entries(envelopeSchema.shape).filter(([name]) => name !== "datacontenttype");
   const header = (name: string, about: string | undefined): Schema => ({
@@ -66,7 +66,6 @@ const binary = (type: string) => ({
   ...RECORD_KEY,
 });
 
-/** A channel by the name of its topic, with these messages of the components. */
 const channelOf = (topic: string, about: string, messages: readonly string[]) => ({
   address: topic,
   description: about,
@@ -74,7 +73,6 @@ const channelOf = (topic: string, about: string, messages: readonly string[]) =>
   bindings: { kafka: { topic, topicConfiguration: { "cleanup.policy": ["delete"] }, ...BINDINGS } },
 });
 
-/** The AsyncAPI 3 document of the topics, made from the schemas that check the events. */
 export const asyncApi = (): SchemaFile => {
   const { topics, smsTopic } = readSettings(
     { topics: shared.eventTopicsOf(LIST_NAMES), smsTopic: shared.smsTopic },

@@ -6,7 +6,6 @@ import { asyncApi } from "./async-api.ts";
 import { eventSchemas } from "./event-schemas.ts";
 
 const docs = join(import.meta.dirname, "..", "..", "..", "..", "docs");
-/** The structured messages of docs/examples/events. */
 const examples = globSync("*-structured.txt", { cwd: join(docs, "examples/events") }).map((name) => {
   const [, value = ""] = readFileSync(join(docs, "examples/events", name), "utf8").split("\n\n");
   return JSON.parse(value) as { type: string; data: Record<string, unknown> };

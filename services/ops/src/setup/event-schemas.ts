@@ -6,10 +6,10 @@ import {
 } from "@conversation-export/domain";
 import { z } from "zod";
 
-/** A file name below docs/schemas and its content. */
+/** Below docs/schemas. */
 export type SchemaFile = { readonly name: string; readonly text: string };
 
-/** The events that ingest reads, and the one that export-api writes, in structured mode. */
+/** In structured mode. */
 const events = (): [type: string, event: z.ZodObject][] => [
   ...Object.values(RECORD_KINDS).map(({ type, form }): [string, z.ZodObject] => [
     type,
@@ -18,7 +18,7 @@ const events = (): [type: string, event: z.ZodObject][] => [
   [SMS_TRIGGER_TYPE, smsTriggerEventSchema],
 ];
 
-/** JSON Schema of each event in structured mode, attributes and `data`, by type. */
+/** In structured mode, attributes and `data`, by type. */
 export const schemasByType = (
   target: "draft-2020-12" | "draft-7",
 ): [type: string, schema: z.core.JSONSchema.BaseSchema][] =>
@@ -33,7 +33,6 @@ export const fileOf = (name: string, content: object): SchemaFile => ({
   text: `${JSON.stringify(content, null, 2)}\n`,
 });
 
-/** A file for each event with its JSON Schema (draft 2020-12). */
 export const eventSchemas = (): SchemaFile[] =>
   schemasByType("draft-2020-12").map(([type, { $schema, ...schema }]) => {
     const name = `${type}.schema.json`;

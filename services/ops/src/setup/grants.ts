@@ -17,12 +17,7 @@ const databaseOf = ({ url }: WarehouseConfig): string => decodeURIComponent(new 
 const listed = (grants: readonly Grant[]): string =>
   grants.map(({ privileges, on: place }) => `  ${privileges.join(", ")} ON ${place}`).join(",\n");
 
-/**
- * Prints a statement for each of the users; for analysts also one that bounds and fixes settings.
- *
- * @param server its address names the database
- * @param options.exact the statements also take away every other right of the user
- */
+/** `server`'s address names the database; `exact` also revokes every other right. */
 export const printGrants = (
   server: WarehouseConfig,
   users: readonly WarehouseUser[],
@@ -43,11 +38,7 @@ export const printGrants = (
   }
 };
 
-/**
- * Prints the statements that make the profile of clients, and give it and the views to the user of a client.
- *
- * @throws CommandError on a cluster, where readers of the views see the tables behind them too
- */
+/** @throws CommandError on a cluster, where readers of the views see the tables behind them too */
 export const printClientUser = (
   server: WarehouseConfig,
   clientId: string,
@@ -69,11 +60,11 @@ export const printClientUser = (
   print(`GRANT\n${listed(grants)}\n  TO \`${user}\`${exact ? " WITH REPLACE OPTION" : ""};\n`);
 };
 
-/** Prints a file of users for Redis, each with a place for its password. */
+/** With a place for each password. */
 export const printRedisUsers = async (json: boolean, print: Print): Promise<void> => {
   const { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } = await import("@conversation-export/queue");
   const users = [
-    // A file that does not name it lets everybody in as this user, whatever `requirepass` says.
+    // A file without this user lets everybody in as it, whatever `requirepass` says.
     { user: "default", rules: REDIS_DEFAULT_RULES },
     ...REDIS_USERS.map((user) => ({ user, rules: redisRules(user) })),
   ];

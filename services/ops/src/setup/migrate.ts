@@ -4,18 +4,16 @@ import type { WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse } from "../connect/connections.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
-/** Long enough for another migration that rewrites large tables. */
+/** Another migration may rewrite large tables. */
 const LOCKED_DEADLINE_MS = 660_000;
 
 const placed = (name: string, shard: string | undefined): string =>
   shard === undefined ? name : `${name} on ${shard}`;
 
 /**
- * Applies the pending migrations and prints a line for each, or all as JSON at the end; says which one begins.
  * Waits while another run holds the lock.
- *
- * @throws CommandError when ClickHouse does not answer or refuses.
- * @throws ServiceError when a migration fails.
+ * @throws CommandError when ClickHouse does not answer or refuses
+ * @throws ServiceError when a migration fails
  */
 export const applyMigrations = async (
   config: WarehouseConfig,
@@ -28,7 +26,7 @@ export const applyMigrations = async (
     migrate({
       ...config,
       topology: config,
-      // The last of these lines names the one that failed, or ran when the command was ended.
+      // The last line names the one that failed, or ran when the command was ended.
       onBegun: (name, shard) => say(`applying   ${placed(name, shard)}`),
       onApplied: (name, shard) => {
         if (!json) print(`applied    ${placed(name, shard)}`);

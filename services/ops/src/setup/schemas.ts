@@ -6,7 +6,7 @@ import { eventSchemas } from "./event-schemas.ts";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
-/** Makes a folder. Node's recursive `mkdir` loops forever below /proc, where `mkdir` fails with ENOENT. */
+/** Node's recursive `mkdir` loops forever below /proc, where `mkdir` fails with ENOENT. */
 const makeFolder = async (path: string): Promise<void> => {
   try {
     await mkdir(path);
@@ -19,11 +19,7 @@ const makeFolder = async (path: string): Promise<void> => {
   }
 };
 
-/**
- * Prints the schemas as one JSON object by file name, or writes one file each and prints their paths.
- *
- * @throws CommandError when the folder cannot be written to.
- */
+/** Prints one JSON object by file name, or writes files. @throws CommandError for the folder */
 export const putSchemas = async (folder: string | undefined, json: boolean, print: Print): Promise<void> => {
   const files = [...eventSchemas(), asyncApi()];
   if (folder === undefined) {

@@ -7,29 +7,27 @@ import { withAdmin } from "../connect/connections.ts";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
 import { renderJson, renderTable } from "../output/print.ts";
 
-/** The broker's default, 1 MiB and the overhead of a batch. */
+/** The broker's default: 1 MiB and the overhead of a batch. */
 const DEFAULT_MAX_MESSAGE_BYTES = 1_048_588;
-/** Broker time: the clocks of producers must not decide which events are late. */
+/** Broker time: clocks of producers must not decide which events are late. */
 export const TIMESTAMP_TYPE = "LogAppendTime";
 
 export type TopicOptions = {
   readonly partitions: number;
   readonly replication: number;
-  /** The values given on the command line; null: the default applies. */
+  /** As given; null: the default applies. */
   readonly asked: { readonly partitions: number | null; readonly replication: number | null };
-  /** How long to wait for Kafka. */
   readonly timeoutMs: number;
   readonly json: boolean;
 };
 
-/** The topics of events, dead letters and SMS triggers with the settings to create them with. */
 export const wantedTopics = (
   { topics, smsTopic }: Pick<BusConfig, "topics" | "smsTopic">,
   options: Pick<TopicOptions, "partitions" | "replication">,
 ): NewTopic[] => {
   const common = { partitions: options.partitions, replicationFactor: options.replication };
   const config = { "message.timestamp.type": TIMESTAMP_TYPE };
-  // A payload of the largest size must fit together with the headers that hold the reason.
+  // A payload of the largest size must fit with the headers that hold the reason.
   const deadLetterConfig = { ...config, "max.message.bytes": String(2 * DEFAULT_MAX_MESSAGE_BYTES) };
   return [
     ...topics.map((topic) => ({ topic, ...common, config })),
@@ -38,7 +36,7 @@ export const wantedTopics = (
   ];
 };
 
-/** A warning about an existing topic that differs from the options; null: it does not differ. */
+/** null: it does not differ. */
 export const topicDifference = (
   { topic, partitions, replicas }: { topic: string; partitions: number; replicas: number },
   asked: TopicOptions["asked"],
@@ -70,11 +68,7 @@ const describeTopic = async (admin: Admin, topic: string) => {
   };
 };
 
-/**
- * Creates missing topics and prints all of them; warns about existing ones that differ.
- *
- * @throws CommandError when Kafka refuses, or does not answer in time; an attempt to connect then stays open.
- */
+/** @throws CommandError when Kafka refuses or does not answer in time; an attempt to connect then goes on */
 export const createTopics = async (
   config: BusConfig,
   options: TopicOptions,
@@ -88,7 +82,7 @@ export const createTopics = async (
     config,
     async (admin) => {
       const rows = [];
-      // Right after the start of a broker not each of them knows its part of the cluster yet.
+      // Freshly started brokers may not know their part of the cluster yet.
       const patiently = <T>(ask: () => Promise<T>): Promise<T> =>
         retry(ask, { deadlineMs: options.timeoutMs, retryable: isRetryable });
       const before = new Set(await patiently(() => admin.listTopics()));

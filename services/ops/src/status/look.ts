@@ -7,7 +7,7 @@ import type { Asked, Kafka, DeadLetterCount, Processes, Status, Tables, TopicLag
 import type { StatusConnections } from "./status-connections.ts";
 import { THRESHOLDS } from "./thresholds.ts";
 
-/** Asks a question; an error becomes its reason. Rethrows bugs. */
+/** Rethrows bugs. */
 const asked = async <T>(question: Promise<T>): Promise<Asked<T>> => {
   try {
     return { value: await question, reason: null };
@@ -36,7 +36,7 @@ const readTopicLags = ({ bus }: StatusConnections): Promise<TopicLag[]> =>
     });
   });
 
-/** Counts by offsets, so no dead letter is read. */
+/** By offsets, so no dead letter is read. */
 const readDeadLetters = async (
   { bus, warehouse }: StatusConnections,
   at: Date,
@@ -114,17 +114,15 @@ const readProcesses = ({ queue }: StatusConnections): Promise<Processes> =>
   queue.use(async ({ jobs }) => {
     const [{ version }, workers] = await Promise.all([
       jobs.checkServer(),
-      // Every process of jobs takes jobs of every kind.
+      // Every jobs process takes jobs of every kind.
       jobs.workers("windows"),
     ]);
     return { redis: version, workers };
   });
 
 /**
- * Asks all servers, at the same time. A part that fails hides no other, and none takes longer than twice
- * `QUESTION_MS`.
- *
- * @param topics of events, in the order of the lists
+ * Asks all servers at once; no part takes longer than twice `QUESTION_MS`. `topics` in the order of the
+ * lists.
  */
 export const look = async (
   connections: StatusConnections,

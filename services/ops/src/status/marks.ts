@@ -3,7 +3,7 @@ import { EXIT } from "../explain/exit-code.ts";
 import { failuresOf, type PartName, type Status } from "./status.ts";
 import { patienceOf, THRESHOLDS } from "./thresholds.ts";
 
-/** Something that an alert fires on when it stays. */
+/** An alert fires on it when it stays. */
 export type Mark = { readonly part: PartName; readonly alert: string; readonly found: string };
 
 const secondsSince = (at: Date, instant: number): number => Math.floor((at.getTime() - instant) / 1000);
@@ -92,7 +92,7 @@ const ofQueues = ({ at, queues, held }: Status): Mark[] => {
   return found;
 };
 
-/** The alert that a server's absence leads to, and the parts that are asked of it, the first to be named. */
+/** The alert for an absent server, and its parts, the first to be named. */
 const SERVERS: readonly {
   readonly alert: string;
   readonly name: string;
@@ -120,7 +120,6 @@ const ofServers = (status: Status): Mark[] => {
   });
 };
 
-/** What alerts fire on, of a look. Pure. */
 export const marksOf = (status: Status): readonly Mark[] => [
   ...ofServers(status),
   ...ofTopics(status),
@@ -129,5 +128,4 @@ export const marksOf = (status: Status): readonly Mark[] => [
   ...ofProcesses(status),
 ];
 
-/** The page that says what to do. */
 export const runbookOf = (alert: string): string => `docs/runbooks/${alert}.md`;

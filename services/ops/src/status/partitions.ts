@@ -6,7 +6,6 @@ import { withAdmin, withWarehouse } from "../connect/connections.ts";
 import { lagOf, readLag } from "../connect/read-lag.ts";
 import { renderJson, renderTable } from "../output/print.ts";
 
-/** Prints how far ingest is in each partition, and up to when each list is complete. */
 export const showPartitions = async (
   { env, print, now }: Pick<CommandDeps, "env" | "print" | "now">,
   json: boolean,

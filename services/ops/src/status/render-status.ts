@@ -3,7 +3,7 @@ import { renderColumns, renderTable } from "../output/print.ts";
 import { type Mark, marksOf, runbookOf } from "./marks.ts";
 import { failuresOf, type Kafka, type PartName, type Processes, type Status } from "./status.ts";
 
-/** Shown for what could not be asked. */
+/** Could not be asked. */
 const UNKNOWN = "?";
 const NONE = "-";
 
@@ -21,7 +21,7 @@ const NAMES: Readonly<Record<PartName, string>> = {
   processes: "processes",
 };
 
-/** A duration as people read it: 42 s, 7 min, 3.5 h, 12 d. */
+/** 42 s, 7 min, 3.5 h, 12 d. */
 const duration = (seconds: number): string => {
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
@@ -127,7 +127,6 @@ const marked = (marks: readonly Mark[]): string =>
     marks.map(({ part, alert, found }) => ["!", alert, `${NAMES[part]}: ${found}`, runbookOf(alert)]),
   );
 
-/** Renders a look for one screen. */
 export const renderStatus = (status: Status): string => {
   const marks = marksOf(status);
   const failures = failuresOf(status);
@@ -152,7 +151,6 @@ export const renderStatus = (status: Status): string => {
     .join("\n\n");
 };
 
-/** The look as `--json` prints it. */
 export const statusFields = (status: Status) => {
   const {
     at,

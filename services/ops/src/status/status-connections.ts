@@ -56,7 +56,7 @@ type Warehouse = {
 };
 type Queue = { readonly jobs: JobClient; readonly server: RedisServer };
 
-/** Connections to all servers, which are kept over several looks. */
+/** Kept over several looks. */
 export type StatusConnections = {
   readonly bus: KeptConnection<Bus>;
   readonly warehouse: KeptConnection<Warehouse>;
@@ -75,11 +75,11 @@ const lateOf = (server: string) => (): CommandError =>
     { exitCode: EXIT.away },
   );
 
-/** Closes what is open; an attempt to connect may go on after this. */
+/** An attempt to connect may go on after this. */
 export const closeConnections = ({ bus, warehouse, queue }: StatusConnections): Promise<unknown> =>
   within(Promise.all([bus, warehouse, queue].map((one) => one.close())), CLOSE_MS, () => undefined);
 
-/** Opens nothing before it is used. Each reads its own variables, and throws ConfigError when it is used. */
+/** Opens nothing before its use, which may throw ConfigError. */
 export const createStatusConnections = (env: Environment, now: () => number): StatusConnections => ({
   bus: createKeptConnection<Bus>({
     open: async () => {
@@ -102,7 +102,7 @@ export const createStatusConnections = (env: Environment, now: () => number): St
       const config = readWarehouseConfig(env);
       const settings = readServiceSettings(env);
       await requireClickhouse(config);
-      // One connection, which a ping keeps open between two looks.
+      // A ping keeps this one connection open between two looks.
       const own = createSession({
         ...config,
         application: "export-ops",

@@ -3,7 +3,6 @@ import type { OpenRequests, UnregisteredClient } from "@conversation-export/ware
 import type { WindowState } from "@conversation-export/domain";
 import { EXIT, type ExitCode } from "../explain/exit-code.ts";
 
-/** What a question was answered with, or why it was not. */
 export type Asked<T> =
   | { readonly value: T; readonly reason: null }
   | { readonly value: null; readonly reason: string; readonly exitCode: ExitCode };
@@ -12,9 +11,9 @@ export type TopicLag = {
   readonly topic: string;
   /** Messages; null: unknown. */
   readonly lag: number | null;
-  /** There is something that may not be read yet. */
+  /** Something may not be read yet. */
   readonly filled: boolean;
-  /** Messages that Kafka deleted before ingest read them. */
+  /** Deleted by Kafka before ingest read them. */
   readonly lost: number;
 };
 
@@ -22,19 +21,19 @@ export type DeadLetterCount = {
   readonly topic: string;
   readonly kept: number;
   readonly lastHour: number;
-  /** Kept ones that nobody has replayed; null: ClickHouse did not say. */
+  /** null: ClickHouse did not say. */
   readonly notReplayed: number | null;
 };
 
 export type Kafka = {
   readonly brokers: number;
-  /** Processes of ingest that are in its consumer group. */
+  /** Ingest processes in the group. */
   readonly members: number;
 };
 
 export type Processes = {
   readonly redis: string | null;
-  /** Processes that take jobs; null: Redis does not list its clients. */
+  /** null: Redis does not list its clients. */
   readonly workers: number | null;
 };
 
@@ -47,23 +46,21 @@ export type Tables = {
   readonly later: readonly string[];
 };
 
-/** Everything that `status` asks, each part for itself. */
+/** Each part for itself. */
 export type Status = {
   readonly at: Date;
-  /** Lag of ingest, from Kafka. */
   readonly lag: Asked<readonly TopicLag[]>;
-  /** From Kafka, and ClickHouse for what was replayed. */
+  /** From Kafka, and ClickHouse for replays. */
   readonly deadLetters: Asked<readonly DeadLetterCount[]>;
   readonly brokers: Asked<Kafka>;
-  /** Age of the watermark of each topic in seconds, from ClickHouse; null: it has none. */
+  /** Age of each topic's watermark in seconds; null: none. */
   readonly watermarks: Asked<Readonly<Record<string, number | null>>>;
-  /** Lines of the ledger of upload windows, from ClickHouse. */
+  /** Lines of the ledger of upload windows. */
   readonly windows: Asked<Readonly<Record<WindowState, number>>>;
   readonly erasures: Asked<OpenRequests>;
   readonly tables: Asked<Tables>;
-  /** Whose events came though they are not registered, from ClickHouse. */
+  /** With events though not registered. */
   readonly clients: Asked<readonly UnregisteredClient[]>;
-  /** From Redis. */
   readonly queues: Asked<readonly QueueBacklog[]>;
   readonly held: Asked<readonly HeldSchedule[]>;
   readonly processes: Asked<Processes>;
@@ -85,7 +82,7 @@ export const PARTS: readonly PartName[] = [
   "processes",
 ];
 
-/** Parts that could not be asked, those with the same reason together. */
+/** Those with the same reason together. */
 export const failuresOf = (
   status: Status,
 ): { readonly parts: readonly PartName[]; readonly reason: string; readonly exitCode: ExitCode }[] => {
@@ -100,7 +97,7 @@ export const failuresOf = (
   }));
 };
 
-/** The exit code of a look: a server that is away outweighs the rest. */
+/** A server that is away outweighs the rest. */
 export const exitCodeOfStatus = (status: Status): ExitCode => {
   const codes = failuresOf(status).map(({ exitCode }) => exitCode);
   return codes.includes(EXIT.away) ? EXIT.away : (codes[0] ?? EXIT.done);

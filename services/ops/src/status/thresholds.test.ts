@@ -9,17 +9,14 @@ const rules = globSync("*.yaml", { cwd: FOLDER })
   .map((file) => readFileSync(join(FOLDER, file), "utf8"))
   .join("\n");
 
-/** The expressions of an alert, joined. */
 const expressionOf = (alert: string): string =>
   [...rules.matchAll(/^ +- alert: (\w+)\n +expr: \|\n([\s\S]*?)^ +for:/gm)]
     .flatMap(([, name, expr = ""]) => (name === alert ? [expr] : []))
     .join("\n");
 
-/** The numbers with which an alert compares. */
 const boundsOf = (alert: string): number[] =>
   [...expressionOf(alert).matchAll(/(?:[<>]|==) (\d+)\b/g)].map(([, bound]) => Number(bound));
 
-/** How long the queues of an alert may wait. */
 const patienceIn = (alert: string): Map<string, number> =>
   new Map(
     [...expressionOf(alert).matchAll(/queue=~"([\w|]+)"\}\) > (\d+)/g)].flatMap(([, names = "", bound]) =>

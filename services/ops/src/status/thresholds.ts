@@ -1,31 +1,28 @@
 import type { JobName } from "@conversation-export/queue";
 
-/**
- * From where on `status` marks what it shows: the numbers of the alerts, which a test compares with
- * deploy/charts/conversation-export/files/alerts.
- */
+/** A test compares them with deploy/charts/conversation-export/files/alerts. */
 export const THRESHOLDS = {
   /** WatermarkOld */
   watermarkSeconds: 300,
-  /** IngestLag, which also compares it with the pace */
+  /** IngestLag, which also compares with the pace */
   lagRecords: 10_000,
-  /** IngestLagUnknown: with a younger watermark nothing is behind */
+  /** IngestLagUnknown: with a younger watermark nothing lags */
   unknownLagWatermarkSeconds: 60,
-  /** UploadWindowsOverdue, in lines: a window of a table */
+  /** UploadWindowsOverdue, in lines of a window and table */
   openWindows: 20,
   closedWindows: 30,
   /** ErasureSlow */
   erasureSeconds: 86_400,
-  /** JobQueueOld and ScheduleStalled: for jobs that run often, and for those that may wait for a long one */
+  /** JobQueueOld and ScheduleStalled; `late` for queues that may wait for a long job */
   soonSeconds: 1_800,
   lateSeconds: 21_600,
-  /** DeadLetters and JobFailed: what came within it */
+  /** DeadLetters and JobFailed: within it */
   recentMs: 3_600_000,
 } as const;
 
-/** Queues whose jobs run within minutes and often. */
+/** Run within minutes, and often. */
 const SOON: readonly JobName[] = ["windows", "erasure"];
 
-/** After how long a job or a schedule of the queue has waited too long, seconds. */
+/** Seconds. */
 export const patienceOf = (queue: JobName): number =>
   SOON.includes(queue) ? THRESHOLDS.soonSeconds : THRESHOLDS.lateSeconds;
