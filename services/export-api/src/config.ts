@@ -43,7 +43,6 @@ const REQUEST_WINDOWS = "1/1s,100/1h,1000/1d";
 /** Per day too, since each trigger costs money. */
 const TRIGGER_WINDOWS = "10/1s,10000/1d";
 
-/** Its own variable, or else RATE_LIMITS. */
 const rateLimits =
   (operation: string): SettingReader<readonly RateWindow[]> =>
   (env) => {
@@ -102,7 +101,6 @@ const SETTINGS = {
       .transform((address) => address.replace(/\/+$/, ""))
       .optional(),
   ),
-  /** Addresses, networks or names of ranges. */
   trustedProxies: variable("TRUSTED_PROXIES", proxies.default(["loopback"])),
   linkBounds: variable("LINK_BOUNDS", z.enum(LINK_BOUNDS).default("same")),
   legacy: readLegacyDates,
@@ -118,7 +116,6 @@ const SETTINGS = {
     identifiersPerDay: variable("MAX_DATA_SUBJECT_IDENTIFIERS_PER_DAY", count(5_000, MAX_NAMES)),
   },
   erasureDeadlineMs: shared.erasureDeadlineMs,
-  /** Failed authentications per address. */
   authFailureLimits: variable("AUTH_FAILURE_LIMITS", rateWindows.prefault("20/1m")),
   /** Look-ups that find no key, of all addresses. */
   authLookupLimits: variable("AUTH_LOOKUP_LIMITS", rateWindows.prefault("1200/1m")),
@@ -151,5 +148,4 @@ const SETTINGS = {
 
 export type Config = Settings<typeof SETTINGS>;
 
-/** @throws ConfigError that names every invalid variable */
 export const readConfig = (env: Environment = process.env): Config => readSettings(SETTINGS, env);

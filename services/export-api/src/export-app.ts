@@ -66,7 +66,6 @@ export type ExportAppDeps = {
   readonly maxEventLoopDelayMs: number;
   readonly maxConnections: number;
   readonly hstsSubDomains: boolean;
-  /** Serves the page that shows the OpenAPI document. */
   readonly reference: boolean;
 };
 

@@ -40,23 +40,20 @@ import { createBufferSweep, youngCollector } from "./formats/buffer-sweep.ts";
 import { createStableCache } from "./lists/stable-cache.ts";
 import { createWatermarkCache } from "./lists/watermark.ts";
 
-/** Keys, watermarks and campaigns. */
 const LOOKUP_CONNECTIONS = 24;
-/** Beside pages: numbers of rows to scan and ends of steps. */
+/** Numbers of rows to scan and ends of steps. */
 const SPARE_CONNECTIONS = 16;
 const INTAKE_CONNECTIONS = 8;
-/** About 4 MB of hashes; further keys are unknown until a look-up finds them. */
+/** About 4 MB of hashes. */
 const MAX_KNOWN_KEYS = 50_000;
-/** Precision of a key's last use. */
 const USED_KEYS_PAUSE_MS = 60_000;
 const KNOWN_KEYS_PAUSE_MS = 5_000;
 const WATERMARK_MAX_AGE_MS = 2_000;
 const STABLE_MAX_AGE_MS = 1_000;
 const IDEMPOTENCY_SECONDS = 86_400;
 const IDEMPOTENCY_LEASE_MS = 30_000;
-/** Bodies of up to 4 MB. */
 const BODIES = { perProcess: 48, perClient: 16, maxWaiting: 256, maxWaitMs: 10_000 };
-/** How long reads of a dead process count. */
+/** How long slots of a dead process stay taken. */
 const BOUND_LEASE_MS = 30_000;
 const KAFKA_STALL_MS = 5_000;
 const SAMPLED_BY_CALLERS_PER_SECOND = 1;
@@ -77,7 +74,7 @@ const onOwn = (): void => limitMetrics.limited.inc({ limit: "slots" });
 const slots = { page: createSlots({ ...config.pages, onOwn }), body: createSlots({ ...BODIES, onOwn }) };
 const metrics = createExportMetrics(registry, slots.page);
 const application = "export-api";
-// Own user and pool, so that key look-ups neither wait behind pages nor share their limits.
+// So that key look-ups do not wait behind pages.
 const lookups = createSession({
   ...config.clickhouseLookup,
   application,
@@ -108,7 +105,7 @@ const requests = createRequestStore({
   now: Date.now,
   idSecret: config.cursorSecret,
 });
-// While Redis is away, a request gets 503 at once.
+// While Redis is away, requests get 503 at once.
 const jobs = createJobClient({ ...config.redis, log, connectWithinMs: 0 });
 const publisher = createTriggerPublisher({
   producer: createProducer({ ...config.kafka, clientId: "conversation-export-api", log }),
@@ -213,7 +210,7 @@ const running = run({
     {
       name: "warehouse",
       start: () =>
-        // Old pods go when this one is ready, so all users are tried.
+        // Old pods go when this one is ready: all users are tried.
         retry(() => Promise.all([reader.ping(), requests.ping()]), {
           signal: stopping.signal,
           onRetry: (error, attempt) =>

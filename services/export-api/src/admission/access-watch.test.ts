@@ -65,7 +65,6 @@ const serve = async () => {
   return { ...test, state, port };
 };
 
-/** The promise resolves with what ended the answer. */
 const begin = async (port: number, path: string, accept: string) => {
   const call = http.get({ host: "127.0.0.1", port, path, headers: { ...AUTHORIZED, accept } });
   call.on("error", () => undefined);

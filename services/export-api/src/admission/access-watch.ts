@@ -1,7 +1,6 @@
 import { retry } from "@conversation-export/runtime";
 
 export type AccessWatch = {
-  /** Aborts with the error to answer with. */
   readonly lost: AbortSignal;
   /** @throws ApiError once the key is no longer allowed */
   check(): Promise<void>;

@@ -22,7 +22,6 @@ const closeSignal = (response: ServerResponse): AbortSignal => {
   return controller.signal;
 };
 
-/** Checks the key, scope, rate limit and slot, in this order, before the operation. */
 export const createAdmission = (deps: {
   readonly authenticate: Authenticate;
   readonly findAgain: FindAgain;
@@ -96,7 +95,7 @@ export const createAdmission = (deps: {
       try {
         await withinSpan(request.facts.span, () => serve(endpoint, request, reply));
       } catch (error) {
-        // The caller has gone; the error most likely comes from cancelling its query.
+        // The caller has gone: most likely an error of cancelling its query.
         if (!reply.raw.destroyed) throw error;
         request.facts.pageEnd = "client_gone";
       }

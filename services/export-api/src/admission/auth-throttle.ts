@@ -8,38 +8,33 @@ const MAX_ADDRESSES = 10_000;
 const DEFAULT_WINDOWS: readonly RateWindow[] = [{ requests: 20, seconds: 60 }];
 /** A site has many subscribers. */
 const SITE_FACTOR = 4;
-/** For look-ups from addresses over their limit. */
 const SHARE_OVER_LIMIT = 1 / 2;
 /** While the warehouse is slow, known keys need its connections. */
 const MAX_RUNNING = 8;
 const BUSY_RETRY_SECONDS = 1;
 
-/** 401 or 403; 429 for the address; 429 without a look-up. */
+/** 401 or 403; 429; 429 without a look-up. */
 export type FailureResult = "refused" | "limited" | "unchecked";
 
-/** Ends with one of these calls. */
 export type Attempt = {
   /** The key is good, or the look-up failed. */
   forgive(): void;
-  /** @throws ApiError 429 if the address had already used up its failures */
+  /** @throws ApiError 429 if its failures were already used up */
   refused(): void;
 };
 
-/** Counts in this process, so each replica allows the windows once. */
+/** Each replica allows the windows once. */
 export type AuthThrottle = {
   /** @throws ApiError 429 while the address has used up its failures */
   failed(address: string): void;
-  /**
-   * Counts before the look-up, so that parallel guesses stay few.
-   * @throws ApiError 429 when the total is used up or too many run
-   */
+  /** Counts before the look-up, so that parallel guesses stay few. @throws ApiError 429 */
   attempt(address: string): Attempt;
 };
 
 const times = (windows: readonly RateWindow[], factor: number): readonly RateWindow[] =>
   windows.map(({ requests, seconds }) => ({ requests: Math.max(Math.floor(requests * factor), 1), seconds }));
 
-/** `windows` are per address, `total` for all; an empty list is no limit. */
+/** `windows` are per address; an empty list is no limit. */
 export const createAuthThrottle = (
   deps: {
     readonly windows?: readonly RateWindow[];

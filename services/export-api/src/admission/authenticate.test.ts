@@ -167,7 +167,6 @@ it("answers 429 to an address that failed too often, but for keys that are known
       expect(await statusOf(authenticate(header))).toBe(429);
     }
   }
-  // Addresses over their limit get half of the total.
   expect(seen.lookups).toBe(3);
   expect(await statusOf(authenticate(`Bearer ${KEY}`))).toBe(200);
   seen.now += 10_001;

@@ -16,10 +16,10 @@ export type KeyHeaders = {
 
 export type Authenticate = (headers: KeyHeaders, address: string) => Promise<ApiClient>;
 
-/** `fresh` bypasses the cache. @throws ApiError 401 or 404 when the key is no longer valid */
+/** @throws ApiError 401 or 404 when the key is no longer valid */
 export type FindAgain = (headers: KeyHeaders, fresh: boolean) => Promise<ApiClient>;
 
-/** `clock`: monotonic ms. Its functions throw ApiError 401, 404 for a deleted client, or 429. */
+/** Throw ApiError 401, 404 for a deleted client, or 429. */
 export const createAuthenticate = (deps: {
   reader: Pick<Reader, "findKey">;
   cacheMs: number;
@@ -29,7 +29,7 @@ export const createAuthenticate = (deps: {
   onLookup: (result: "cached" | "asked" | "malformed") => void;
 }): { readonly authenticate: Authenticate; readonly findAgain: FindAgain } => {
   const { reader, cacheMs, clock, throttle, known, onLookup } = deps;
-  // fetch coalesces look-ups; values are wrapped because the cache holds no null.
+  // Wrapped, because the cache holds no null.
   const keys = new LRUCache<string, { client: ApiClient | null }>({
     max: MAX_KEYS,
     ttl: cacheMs,
@@ -46,7 +46,6 @@ export const createAuthenticate = (deps: {
     },
   });
 
-  /** Requests with the same unknown key wait for its look-up. */
   const asking = new Map<string, Promise<ApiClient | null>>();
 
   const refuse = (address: string, what: Parameters<typeof unauthorized>[0]): ApiError => {

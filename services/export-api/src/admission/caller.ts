@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { deriveKey } from "@conversation-export/runtime";
 import { networksOf } from "./networks.ts";
 
-/** Pseudonym of an address's network, equal in all processes with the same secret. */
+/** Pseudonym, equal in all processes with the same secret. */
 export type CallerOf = (address: string) => string;
 
 const DIGITS = 16;

@@ -5,9 +5,9 @@ import type { RateLimitMetrics } from "./rate-limit.ts";
 const RETRY_AFTER_SECONDS = 10;
 const WHAT = { pages: "pages", streams: "streams" } as const;
 
-/** Limits what one client reads at a time, over all processes. */
+/** Over all processes. */
 export type ClientBound = {
-  /** Returns the function that ends it. @throws ApiError 429 at the limit */
+  /** Returns the function that ends it. @throws ApiError 429 */
   begin(clientId: string): Promise<() => void>;
 };
 

@@ -1,10 +1,9 @@
 import type { Logger } from "@conversation-export/runtime";
 import { LRUCache } from "lru-cache";
 
-/** Keys found by look-ups but not among the loaded ones. */
 const MAX_FOUND = 10_000;
 
-/** Look-ups of these keys are not limited by failures of others. */
+/** Look-ups of these are not limited by others' failures. */
 export type KnownKeys = {
   has(hash: string): boolean;
   add(hash: string): void;

@@ -1,16 +1,15 @@
 import ipaddr from "ipaddr.js";
 
-/** Whatever is no address counts together. */
 const UNKNOWN = "unknown";
 
-/** In 16-bit groups: the /64 of one subscriber, the /48 of a site. */
+/** 16-bit groups: a subscriber's /64, a site's /48. */
 const PREFIXES = [4, 3] as const;
 
 /** Some proxies forward `address:port`. */
 const withoutPort = (text: string): string =>
   /^\[(.+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
 
-/** Networks whose failures count together, narrowest first: an IPv4 address, or an IPv6 /64 and /48. */
+/** The narrowest first; their failures count together. */
 export const networksOf = (text: string): readonly [string, ...string[]] => {
   const address = withoutPort(text);
   if (ipaddr.IPv4.isValidFourPartDecimal(address)) return [address];

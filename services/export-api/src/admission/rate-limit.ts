@@ -14,7 +14,6 @@ const UNITS = [
 
 export type RateLimitMetrics = ReturnType<typeof createRateLimitMetrics>;
 
-/** `unshared` is for the limiter's `onUnshared`. */
 export const createRateLimitMetrics = (metrics: Metrics) => ({
   limited: metrics.counter(
     "conversation_export_api_rate_limited_total",
@@ -28,10 +27,7 @@ export const createRateLimitMetrics = (metrics: Metrics) => ({
 });
 
 export type RateLimit = {
-  /**
-   * Sets the X-RateLimit headers (specification, section 8) unless the client has no limit.
-   * @throws ApiError 429
-   */
+  /** Sets X-RateLimit headers (specification, section 8). @throws ApiError 429 */
   admit(
     client: Pick<ApiClient, "clientId" | "rateLimits">,
     limit: LimitName,
@@ -39,7 +35,7 @@ export type RateLimit = {
   ): Promise<void>;
 };
 
-/** `defaults` are for clients without their own windows; an empty list is no limit. */
+/** `defaults` are for clients without their own windows. */
 export const createRateLimit = (deps: {
   readonly limiter: RateLimiter;
   readonly defaults: Readonly<Record<LimitName, readonly RateWindow[]>>;
@@ -63,7 +59,6 @@ export const createRateLimit = (deps: {
   };
 };
 
-/** Such as `10 requests per 1 second`. */
 export const describeRate = ({ requests, seconds }: RateWindow, what = "request"): string => {
   const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ["second", 1];
   return `${counted(requests, what)} per ${counted(seconds / size, unit)}`;

@@ -19,7 +19,6 @@ const createQueue = (limits: Partial<Parameters<typeof createSlots>[0]> = {}) =>
       served.push(name);
       return release;
     });
-    // A wait left behind would reject in another test.
     taken.catch(() => undefined);
     return taken;
   };

@@ -3,9 +3,8 @@ import { quotaExceeded } from "../http/api-error.ts";
 
 export type Slots = {
   /**
-   * Returns the function that frees the slot.
    * @throws ApiError 429 when the client's own requests fill its share
-   * @throws ServiceError `too_many_pages` (retryable) when too many wait or too long; the reason of `signal`
+   * @throws ServiceError `too_many_pages` (retryable), or the reason of `signal`
    */
   take(clientId: string, signal: AbortSignal): Promise<() => void>;
   readonly inUse: number;
@@ -18,8 +17,8 @@ type Waiter = { readonly grant: () => void; readonly refuse: (error: Error) => v
 type Line = { running: number; readonly waiters: Waiter[] };
 
 /**
- * Clients take turns. When no place to wait is left, a client with fewer waiting displaces the newest request
- * of the one with the most.
+ * Clients take turns; without a free place, a newcomer displaces the newest request of the client with the
+ * most.
  */
 export const createSlots = (deps: {
   readonly perProcess: number;
@@ -69,7 +68,7 @@ export const createSlots = (deps: {
     const next = [...lines].find(([, { running, waiters }]) => waiters.length > 0 && running < perClient);
     if (next === undefined) return;
     const [clientId, line] = next;
-    // To the end: its next turn comes after all others.
+    // Its next turn comes after all others.
     lines.delete(clientId);
     lines.set(clientId, line);
     line.waiters[0]?.grant();

@@ -7,7 +7,6 @@ export type UsedKeys = {
   save(): Promise<void>;
 };
 
-/** `now`: epoch milliseconds. */
 export const createUsedKeys = (deps: {
   readonly store: Pick<KeyUses, "note">;
   readonly now: () => number;

@@ -228,7 +228,6 @@ describe("a cursor of changes", () => {
     const expired = await refusal(`?cursor=${cursor}`);
     expect(expired).toMatchObject({ status: 410, type: "resource_not_found" });
     expect(expired.details).toContain("30 days");
-    // This reader began as long ago but has read further.
     expect((await get(`?cursor=${fresh}`)).end).toBe(true);
   });
 
@@ -272,7 +271,6 @@ describe("changes as lines", () => {
       end_of_stream: true,
     });
     expect(answer.headers["x-export-watermark"]).toBe(WATERMARK);
-    // All steps end at one stable instant.
     expect(new Set(changeQueries.map(({ stableUpTo }) => stableUpTo)).size).toBe(1);
     expect((await get(`?cursor=${trailer.next_cursor}`)).ids).toEqual([]);
     const half = await get("?page_size=2");

@@ -128,7 +128,6 @@ export type ChangesDeps = CursorSecrets & {
   readonly now: () => number;
 };
 
-/** After everything stable. */
 const endOf = (from: ChangePosition, until: number): ChangePosition =>
   from.date >= until ? from : { date: until, id: "", begun: from.begun };
 

@@ -34,7 +34,6 @@ it("refuses every other text", () => {
     swapped.toString("base64url"),
   ])
     expect(signer.open(wrong, coveredBy("acme")), wrong).toBeUndefined();
-  // The signature without content.
   expect(signer.open(cursor.slice(0, 43), coveredBy("acme"))).toBeUndefined();
 });
 

@@ -6,13 +6,12 @@ const MAC_BYTES = 32;
 
 /** base64url of an HMAC-SHA256 and the content. */
 export type CursorSigner = {
-  /** `covered`: the content and what the cursor belongs to. */
+  /** `covered`: content and what the cursor belongs to. */
   sign(content: string, covered: string): string;
-  /** undefined when this service did not sign it for what `coveredOf` gives. */
+  /** undefined when not signed by this service. */
   open(cursor: string, coveredOf: (content: string) => string): string | undefined;
 };
 
-/** `previousSecret` opens cursors from before a change of the secret. */
 export type CursorSecrets = { readonly secret: string; readonly previousSecret?: string | undefined };
 
 export const createCursorSigner = (deps: CursorSecrets): CursorSigner => {
@@ -35,7 +34,6 @@ export const createCursorSigner = (deps: CursorSecrets): CursorSigner => {
   };
 };
 
-/** `signed`: the text under the signature, of content and scope. */
 export const createCursors = <Place, Scope>(
   secrets: CursorSecrets,
   form: {
@@ -50,7 +48,7 @@ export const createCursors = <Place, Scope>(
       const content = form.encode(place);
       return signer.sign(content, form.signed(content, scope));
     },
-    /** @throws ApiError 400 when the cursor was not made for this scope */
+    /** @throws ApiError 400 for a cursor of another scope */
     read: (cursor: string, scope: Scope): Place => {
       const content = signer.open(cursor, (text) => form.signed(text, scope));
       const place = content === undefined ? undefined : form.decode(content);

@@ -58,7 +58,6 @@ describe("a page", () => {
     const { get, queries } = setUp([]);
     const empty = '{"data":[],"message":"OK","next_page_uri":null}';
     expect((await get(`/data_api/v1.2/conversations?${SINCE}`)).body).toBe(empty);
-    // A window that ends before it starts needs no query.
     expect((await get(`/data_api/v1.2/messages?${SINCE}&created_to=2024-01-01T00:00:00`)).body).toBe(empty);
     expect(queries).toHaveLength(1);
   });
@@ -181,7 +180,6 @@ it("answers 503 when the warehouse fails before the first record, and breaks off
     throw failure;
   };
   const url = `/data_api/v1/messages?${SINCE}`;
-  // Not even half a record was sent.
   const early = failing(Readable.from(chunks('{"_id":"a"')));
   expect(await early.inject({ url, headers: AUTHORIZED })).toMatchObject({ statusCode: 503 });
   const late = failing(Readable.from(chunks('{"_id":"a"}\n', '{"_id":"b"}\n')));

@@ -54,7 +54,6 @@ const descriptionOf = (list: WindowList, version: LegacyVersion): Description =>
   };
 };
 
-/** `links`: in the legacy form. */
 export type LegacyDeps = WindowDeps & {
   readonly addressOf: AddressOf;
   /** Epoch milliseconds. */
@@ -64,7 +63,7 @@ export type LegacyDeps = WindowDeps & {
   readonly sunset: Date | undefined;
 };
 
-/** Specification, sections 4.6 and 9; the link is relative, under the request's prefix. */
+/** Specification, sections 4.6 and 9. */
 export const createLegacy = (deps: LegacyDeps, list: WindowList, version: LegacyVersion): Envelope => {
   const path = `/data_api/${version}/${list}`;
   const view = createView(LEGACY_FIELDS[list][version]);

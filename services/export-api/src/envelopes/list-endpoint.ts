@@ -9,16 +9,13 @@ import type { Call, Endpoint } from "../operations/endpoint.ts";
 export type Asked = {
   /** Read before the records, which then hold every event it covers. */
   readonly watermark: string | undefined;
-  /** Further facts for the end of a whole list. */
   readonly facts?: StreamFacts;
   readonly page: (headers: Readonly<Record<string, string>>) => Promise<void>;
   /** null: no query is needed. */
   readonly steps: (lists: ListSteps, isFile: boolean) => OpenStep | null;
 };
 
-/** One way to request a list and wrap its records. */
 export type Envelope = Pick<Endpoint, "paths" | "description" | "headers"> & {
-  /** @throws ApiError when the request is wrong */
   readonly ask: (call: Call) => Promise<Asked>;
 };
 

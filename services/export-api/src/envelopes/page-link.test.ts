@@ -26,7 +26,6 @@ const sign = (by: PageLinks, next: { date: number; id: string }): string => {
   return new URLSearchParams(query ?? "").get("cursor") ?? "";
 };
 
-/** The position after which the page starts; undefined when the cursor is rejected. */
 const open = (by: PageLinks, cursor: string, changes: Partial<PageRequest> = {}, endpoint = "messages") => {
   try {
     return by.query(CLIENT, endpoint, { ...wanted, ...changes, cursor }).after;

@@ -14,16 +14,15 @@ import type { PageRequest } from "../parameters/window-parameters.ts";
 import { type QueryPairs, writeQuery } from "../parameters/query-string.ts";
 
 export type PageLinks = {
-  /** A cursor is signed for its `endpoint`. @throws ApiError 400 when it was made for another request */
+  /** @throws ApiError 400 for the cursor of another request */
   query(client: ApiClient, endpoint: string, wanted: PageRequest): MessagePageQuery;
-  /** The query of the next page; null without one. */
   next(client: ApiClient, endpoint: string, wanted: PageRequest, end: NextOf): string | null;
 };
 
 type NextOf = Pick<PageEnd, "next" | "pace">;
 
 type LinkForm = {
-  /** `given`: the lower bound as the client wrote it. */
+  /** `given`: the client's lower bound. */
   readonly instant: (micros: number, given: string) => string;
   readonly query: (pairs: QueryPairs) => string;
 };
@@ -41,10 +40,7 @@ const FORMS = {
   },
 } as const satisfies Record<string, LinkForm>;
 
-/**
- * `same` links repeat the bounds with a cursor; `advancing` ones move the lower bound, for clients that take
- * only that.
- */
+/** `advancing` links move the lower bound, for clients that take only that. */
 export const createPageLinks = (
   deps: CursorSecrets & { readonly linkBounds: LinkBounds; readonly form: keyof typeof FORMS },
 ): PageLinks => {

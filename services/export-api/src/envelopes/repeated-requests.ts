@@ -6,30 +6,24 @@ import type { ExportMetrics } from "../export-metrics.ts";
 import type { Call } from "../operations/endpoint.ts";
 import type { PageRequest } from "../parameters/window-parameters.ts";
 
-/** Equal first pages in a row without a warning. */
+/** Without a warning. */
 const USUAL_TIMES = 2;
 const MAX_CLIENTS = 10_000;
-/** Per client, over all lists and windows. */
 const MAX_PAGES = 32;
 const ROW_MS = 3_600_000;
 
 const NOTICE_HEADER = "x-export-notice";
 
-/** `end` takes whether a link follows the page. */
 export type Repeats = {
   readonly headers: Readonly<Record<string, string>>;
   readonly end: (hasLink: boolean) => void;
 };
 
-/** `list`: the operation and its version. */
 export type NoteRepeats = (call: Call, list: string, wanted: PageRequest) => Repeats;
 
 const NOTHING: Repeats = { headers: {}, end: () => {} };
 
-/**
- * Detects clients that read one page for ever because they take only the lower bound from a link. `clock`:
- * monotonic ms.
- */
+/** Detects clients that read one page for ever because they take only the lower bound from links. */
 export const createNoteRepeats = (deps: {
   readonly linkBounds: LinkBounds;
   readonly metrics: Pick<ExportMetrics, "repeatedPages">;

@@ -6,7 +6,7 @@ import { AUTHORIZED, createListReader, createTestApp, type StoredRecord } from "
 const START = parseTimestamp("2024-03-01T00:00:00Z") ?? 0;
 type PageBody = { data: StoredRecord[]; meta: { next_page_uri: string | null } };
 
-/** By kind of client: the target of its next request. */
+/** The target of the client's next request. */
 const KINDS = {
   "follows the link": (_first: string, link: string) => new URL(link).pathname + new URL(link).search,
   "prefixes its host to the link": (_first: string, link: string) => `/${link}`,

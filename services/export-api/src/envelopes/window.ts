@@ -12,12 +12,11 @@ import type { NoteRepeats } from "./repeated-requests.ts";
 
 export type WindowForm = {
   readonly list: WindowList;
-  /** Operation and version, for which cursors are signed. */
+  /** Cursors are signed for it. */
   readonly name: string;
   readonly read: (target: string) => PageRequestResult;
-  /** Transforms the records, which then come separated by newlines. */
+  /** The records then come separated by newlines. */
   readonly view?: () => Transform;
-  /** The members after the records; `next`: the query of the link. */
   readonly end: (call: Call, next: string | null) => object;
 };
 

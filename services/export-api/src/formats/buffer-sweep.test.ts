@@ -20,7 +20,7 @@ describe("the sweep of buffers", () => {
     const before = process.memoryUsage().arrayBuffers;
     for (let chunk = 0; chunk < 128; chunk += 1) Buffer.allocUnsafeSlow(MIB / 16);
     collect();
-    // Node counts concurrently swept buffers only with the next collection.
+    // Node counts them only with the next collection.
     collect();
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 * MIB);
     expect(globalThis.gc).toBeUndefined();

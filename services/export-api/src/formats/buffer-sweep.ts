@@ -1,15 +1,11 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** Takes the number of bytes passed on. */
 export type SweepBuffers = (bytes: number) => void;
 
 const EVERY_BYTES = 4 * 1024 * 1024;
 
-/**
- * Collects young objects early: V8 would count sent buffers as old and mark the whole heap
- * (docs/decisions/0028).
- */
+/** V8 would count sent buffers as old and mark the whole heap (docs/decisions/0028). */
 export const createBufferSweep = (deps: { readonly collect: () => void }): SweepBuffers => {
   let passed = 0;
   return (bytes) => {

@@ -3,7 +3,7 @@ import type { Transform } from "node:stream";
 import { constants, createBrotliCompress, createGzip, createZstdCompress } from "node:zlib";
 import Negotiator from "negotiator";
 
-/** In order of preference when the caller weighs them equally. */
+/** In order of preference. */
 const CODINGS = ["zstd", "br", "gzip"] as const;
 export type Coding = (typeof CODINGS)[number];
 
@@ -16,12 +16,11 @@ type Preferring = {
 const ZSTD_LEVEL = 3;
 const BROTLI_QUALITY = 2;
 const GZIP_LEVEL = 1;
-/** One output chunk holds a compressed chunk of records; meanwhile others are read. */
 const BUFFERS = { chunkSize: 64 * 1024, writableHighWaterMark: 256 * 1024 } as const;
 
-/** RFC 9110, 12.5.3; null for none. */
+/** RFC 9110, 12.5.3. */
 export const chooseCoding = (request: Pick<IncomingMessage, "headers">): Coding | null => {
-  // The RFC allows any coding without the header, but such clients often understand none.
+  // The RFC allows any coding, but clients without the header often understand none.
   if (request.headers["accept-encoding"] === undefined) return null;
   const negotiator: Preferring = new Negotiator(request);
   const chosen = negotiator.encoding([...CODINGS, "identity"], { preferred: CODINGS });

@@ -10,13 +10,11 @@ import {
   writeStruct,
 } from "./thrift.ts";
 
-/** `columns`: the bytes of the pages of each. */
 export type Group = { readonly rows: number; readonly columns: readonly string[] };
 
 const STRUCT = 12;
 const schemaOf = (name: string): Field => structsField(2, [writeStruct([textField(4, name)])]);
 
-/** Only as much of the format as joining needs. */
 export const fileOf = (groups: readonly Group[], { schema = "schema", madeBy = "a test" } = {}): Buffer => {
   let place = MAGIC.length;
   const written: Buffer[] = [];
@@ -53,7 +51,6 @@ const valueOf = (fields: readonly Field[], id: number): Buffer => {
 const textOf = (bytes: Buffer): string =>
   bytes.subarray(bytes.findIndex((byte) => byte < 128) + 1).toString();
 
-/** Starts at the end, as readers do. */
 export const contentOf = (file: Buffer) => {
   if (!file.subarray(-4).equals(MAGIC)) throw new Error("no whole file");
   const end = file.length - 8;

@@ -1,4 +1,4 @@
-/** Field ids are those of the format's parquet.thrift. */
+/** Ids are those of parquet.thrift. */
 import {
   type Field,
   numberField,
@@ -10,7 +10,6 @@ import {
   writeStruct,
 } from "./thrift.ts";
 
-/** First and last bytes of a file. */
 export const MAGIC = Buffer.from("PAR1");
 
 const FILE = { version: 1, schema: 2, rows: 3, groups: 4, facts: 5, madeBy: 6, orders: 7 } as const;
@@ -18,25 +17,22 @@ const GROUP = { columns: 1, bytes: 2, rows: 3, place: 5, compressedBytes: 6 } as
 const COLUMN = { place: 2, pages: 3 } as const;
 const PAGES = { data: 9, index: 10, dictionary: 11, bloomFilter: 14, bloomFilterBytes: 15 } as const;
 
-/** Common to files with the same columns. */
 type Shared = { readonly schema: Buffer; readonly fields: readonly Field[] };
 
 export type Footer = {
   readonly rows: number;
-  /** With their places in the joined file. */
   readonly groups: readonly Buffer[];
   readonly shared: Shared;
 };
 
 type Change = (field: Field) => Field | null;
 
-/** null: the field is left out. */
+/** null: left out. */
 const changed = (bytes: Buffer, change: Change): Buffer =>
   writeStruct(readStruct(bytes).flatMap((field) => change(field) ?? []));
 
 const oneOf = (ids: Readonly<Record<string, number>>, id: number): boolean => Object.values(ids).includes(id);
 
-/** Adds `by` to the places in row groups. */
 const createMove = (by: number) => {
   const moved = ({ id, bytes }: Field): Field => numberField(id, readNumber(bytes) + by);
 
@@ -61,7 +57,7 @@ const createMove = (by: number) => {
   return (bytes: Buffer): Buffer => changed(bytes, group);
 };
 
-/** `by`: where the file begins in the joined one. @throws RangeError when there is no footer */
+/** `by`: where the file begins in the joined one. @throws RangeError */
 export const readFooter = (bytes: Buffer, by: number): Footer => {
   // Slices would keep all bytes in memory.
   const fields = readStruct(bytes).map((field) => ({ ...field, bytes: Buffer.from(field.bytes) }));
@@ -78,7 +74,6 @@ export const readFooter = (bytes: Buffer, by: number): Footer => {
   };
 };
 
-/** Footer with these facts, its length and the magic. */
 export const writeFooter = (
   { rows, groups, shared }: Footer,
   facts: Readonly<Record<string, string>>,

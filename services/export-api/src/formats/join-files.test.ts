@@ -13,7 +13,6 @@ const cut = (file: Buffer, size: number): Buffer[] =>
     file.subarray(index * size, (index + 1) * size),
   );
 
-/** Also returns what has passed after each chunk. */
 const joined = (files: readonly Buffer[], { size = 1_000, facts = {} } = {}) => {
   const join = joinFiles(() => facts);
   const out: Buffer[] = [];

@@ -2,9 +2,9 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { Join } from "./window-stream.ts";
 import { type Footer, MAGIC, readFooter, writeFooter } from "./footer.ts";
 
-/** The footer's length in four bytes, and the magic. */
+/** Its length in four bytes, and the magic. */
 const END_BYTES = 4 + MAGIC.length;
-/** Kept of a file's end for its footer: this much, or this share of what passed. */
+/** For the footer: this much, or this share of what passed. */
 const KEPT_BYTES = 1024 * 1024;
 const KEPT_SHARE = 1 / 32;
 const NOTHING = Buffer.alloc(0);
@@ -27,7 +27,6 @@ const createEnd = () => {
         chunks.shift();
       }
     },
-    /** `by`: where the file begins in the joined one. */
     footer: (by: number): Footer => {
       const bytes = Buffer.concat(chunks);
       if (bytes.length < END_BYTES || !bytes.subarray(-MAGIC.length).equals(MAGIC))
@@ -43,13 +42,12 @@ const createEnd = () => {
   };
 };
 
-/** Each file's end is held back, so that a cut answer is never a whole file. `facts` is called last. */
+/** A file's end is held back, so that a cut answer is never a whole file. */
 export const joinFiles = (facts: () => Readonly<Record<string, string>>): Join => {
   let passed = 0;
   let rows = 0;
   let first: Footer["shared"] | undefined;
   const groups: Buffer[] = [];
-  // Of the current file: where it begins in the joined one, the bytes held back, its end.
   let by: number | undefined;
   let held: Buffer = NOTHING;
   let end = createEnd();

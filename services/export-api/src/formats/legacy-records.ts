@@ -4,7 +4,7 @@ import type { View } from "@conversation-export/domain";
 const NEWLINE = 10;
 const COMMA = 44;
 
-/** From JSON lines to views separated by commas; buffers one chunk and one incomplete record. */
+/** From JSON lines to views separated by commas. */
 export const createLegacyRecords = (view: View): Transform => {
   let pending: Buffer[] = [];
   let isFirst = true;
@@ -26,7 +26,7 @@ export const createLegacyRecords = (view: View): Transform => {
       }
       start = end + 1;
     }
-    // A slice would keep the much larger target in memory for a slow reader.
+    // A slice would keep the much larger target in memory.
     return Buffer.from(target.subarray(0, to));
   };
 

@@ -9,15 +9,15 @@ type Headers = Readonly<Record<string, string>>;
 
 export type StreamFacts = Readonly<Record<string, string | boolean | undefined>>;
 
-/** Every method throws WarehouseError, only while nothing was sent. */
+/** All throw WarehouseError, only while nothing was sent. */
 export type ListAnswers = {
-  /** JSON: the records as `data`, then the members of `end`. null: no records. */
+  /** `data`, then the members of `end`. null: no records. */
   page<End extends { readonly rows: number }>(
     call: Call,
     page: Streamed<End> | null,
     answer: { readonly headers: Headers; readonly end: (end: End | undefined) => object },
   ): Promise<void>;
-  /** Lines end with a trailer of count and facts; Parquet has them in its footer. null: no records. */
+  /** Count and facts are in the last line, or in Parquet's footer. null: no records. */
   stream(
     call: Call,
     open: OpenStep | null,
@@ -25,7 +25,6 @@ export type ListAnswers = {
   ): Promise<void>;
 };
 
-/** Unknown facts are left out. */
 const textsOf = (facts: StreamFacts): Record<string, string> =>
   Object.fromEntries(
     Object.entries(facts).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),

@@ -11,24 +11,19 @@ import { type PageOutcome, streamPage } from "./stream-page.ts";
 export type PageAnswer = {
   readonly contentType: string;
   readonly head: string;
-  /** null when the window is empty and no query ran. */
+  /** null: no query ran. */
   readonly records: Readable | null;
   /** Records so far; of a page 0 before its end. */
   readonly rows: () => number;
-  /** Called when the records have ended. */
   readonly tail: () => string;
-  /** No coding is chosen then. */
   readonly isCompressed?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/**
- * After the first byte a failure resets the connection and is logged.
- * @throws the warehouse's error while nothing was sent
- */
+/** @throws only while nothing was sent; later failures reset the connection */
 export type SendPage = (call: Call, answer: PageAnswer) => Promise<void>;
 
-/** `idleMs`: time without progress that ends a page. */
+/** `idleMs`: without progress. */
 export const createSendPage = (deps: {
   readonly metrics: ExportMetrics;
   readonly log: Logger;

@@ -81,7 +81,6 @@ const readAll = async (response: IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(chunks);
 };
 
-/** Returns what came back, and whether the connection ended with an error. */
 const exchange = (port: number, text: string): Promise<{ answer: string; reset: boolean }> =>
   new Promise((resolve) => {
     const socket = net.connect(port, "127.0.0.1", () => socket.write(text));
@@ -96,7 +95,6 @@ const exchange = (port: number, text: string): Promise<{ answer: string; reset: 
     socket.on("close", () => resolve({ answer, reset }));
   });
 
-/** undefined when the connection is accepted. */
 const connectionError = (port: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     const socket = net.connect(port, "127.0.0.1", () => {
@@ -150,7 +148,7 @@ describe("a page on a real socket", () => {
       before = source.taken;
       await sleep(200);
     }
-    // Buffers of two sockets, the response and the stream; the page has 655 MB.
+    // Buffers of two sockets, response and stream; the page has 655 MB.
     expect(source.taken * 65_536).toBeLessThan(16 * MEGABYTE);
     let read = 0;
     response.on("data", (chunk: Buffer) => {
@@ -325,7 +323,6 @@ describe("stopping", () => {
 
   it("answers every request of clients that never pause", async () => {
     const { port, listener } = await startApp(() => Promise.resolve(pageOf(Readable.from(["abc"]))));
-    /** Counts answers until the server closes the connection. */
     const askUntilClosed = async (pauseMs: number): Promise<number> => {
       const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
       cleanups.push(async () => agent.destroy());
@@ -420,7 +417,7 @@ describe("stopping", () => {
 describe("a client that takes a byte now and then", () => {
   it("is cut, though it never stands still", async () => {
     const records = new Readable({ highWaterMark: 1_024, read: () => {} });
-    // Takes nothing, though the socket counts a byte more now and then.
+    // Takes nothing, though the socket counts bytes.
     const socket = { bytesWritten: 0 };
     const response = new Writable({ highWaterMark: 16, write: () => {} });
     const trickle = setInterval(() => {

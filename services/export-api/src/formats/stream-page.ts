@@ -5,7 +5,7 @@ import { ApiError } from "../http/api-error.ts";
 import type { SweepBuffers } from "./buffer-sweep.ts";
 import { endEncoder } from "./compression.ts";
 
-/** Unless `complete`, the connection is reset, so that no client takes the page for whole. */
+/** Unless `complete`, a reset, so that no client takes the page for whole. */
 export type PageEnd =
   | "complete"
   | "client_gone"
@@ -15,16 +15,13 @@ export type PageEnd =
   | "warehouse_failed"
   | "encoding_failed";
 
-/** `bytes`: as sent, after compression. */
+/** `bytes`: after compression. */
 export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
 
-/** A client must read this much within the idle time, or it would hold a slot for nothing. */
+/** A slower client would hold a slot for nothing. */
 const LEAST_BYTES = 16 * 1024;
 
-/**
- * An error before the first byte rejects; a later one resets the connection. `begin` is called just before
- * that byte.
- */
+/** An error before the first byte rejects; a later one resets the connection. */
 export const streamPage = (deps: {
   response: ServerResponse;
   records: Readable;

@@ -2,7 +2,6 @@ import type { IncomingMessage } from "node:http";
 import Negotiator from "negotiator";
 
 export const JSON_TYPE = "application/json";
-/** Names of one format; the answer has the requested one. */
 export const LINES_TYPES = ["application/x-ndjson", "application/ndjson", "application/jsonl"] as const;
 export const PARQUET_TYPE = "application/vnd.apache.parquet";
 

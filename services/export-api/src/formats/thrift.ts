@@ -1,10 +1,10 @@
-/** Thrift's compact protocol, as far as Parquet footers need it. Numbers lie within 2^53. */
+/** The compact protocol, as far as Parquet footers need it. */
 const STOP = 0;
 const STRUCT = 12;
 const BINARY = 8;
 const I64 = 6;
 const LIST = 9;
-/** By type in a list; booleans of a struct lie in their field's header. */
+/** In a list; booleans of a struct lie in their field's header. */
 const FIXED_SIZES: Readonly<Record<number, number>> = { 1: 1, 2: 1, 3: 1, 7: 8 };
 /** Zigzag varints. */
 const NUMBERS: readonly number[] = [4, 5, I64];
@@ -33,7 +33,7 @@ const readZigzag = (from: Cursor): number => {
 
 export const readNumber = (bytes: Buffer): number => readZigzag({ bytes, at: 0 });
 
-/** `last`: id of the field before; null: the struct ends. */
+/** null: the struct ends. */
 const readField = (from: Cursor, last: number): { readonly id: number; readonly type: number } | null => {
   const header = readByte(from);
   if (header === STOP) return null;
@@ -72,7 +72,7 @@ const skipField = (from: Cursor, type: number): void => {
 
 export type Field = { readonly id: number; readonly type: number; readonly bytes: Buffer };
 
-/** @throws RangeError when the bytes are no struct */
+/** @throws RangeError */
 export const readStruct = (bytes: Buffer): readonly Field[] => {
   const from = { bytes, at: 0 };
   const fields: Field[] = [];

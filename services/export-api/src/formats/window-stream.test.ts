@@ -9,7 +9,6 @@ const NEVER = new AbortController().signal;
 const CALL = { signal: NEVER, access: { check: () => Promise.resolve() } };
 const LINES = '{"_id":"a"}\n{"_id":"b"}\n{"_id":"c"}\n{"_id":"d"}\n{"_id":"e"}\n';
 
-/** `opened` and `signals` record the calls. */
 const stepsOf = (parts: readonly string[]) => {
   const opened: Readable[] = [];
   const signals: AbortSignal[] = [];

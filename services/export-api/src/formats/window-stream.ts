@@ -4,13 +4,10 @@ import type { ListStep, OpenStep } from "@conversation-export/warehouse";
 import type { AccessWatch } from "../admission/access-watch.ts";
 
 export type Join = {
-  /** Returns what to send of a step's next bytes. */
   pass(chunk: Buffer): Buffer;
   /** @throws ServiceError when the step was not whole */
   endStep(): void;
-  /** What to send after the last step. */
   end(): Buffer;
-  /** Records so far. */
   count(): number;
 };
 
@@ -39,10 +36,7 @@ export const joinLines = (): Join => {
   };
 };
 
-/**
- * Opens a step while the one before is sent; the stream fails when a step is not whole.
- * @throws the error of opening the first step
- */
+/** Opens one step ahead; fails when a step is not whole. */
 export const openWindow = async (
   open: OpenStep,
   { signal, access }: { readonly signal: AbortSignal; readonly access: Pick<AccessWatch, "check"> },
@@ -76,7 +70,7 @@ export const openWindow = async (
         }
         join.endStep();
         step = await following;
-        // ClickHouse drops a query left unread; as nothing of it was sent, it can be reopened.
+        // ClickHouse drops queries left unread; nothing of it was sent.
         if (step?.bytes.destroyed === true && next !== null) step = await openAgain(next);
       }
       const last = join.end();

@@ -10,7 +10,7 @@ export type ErrorAnswer = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** Its texts go to the caller: they hold nothing internal. */
+/** Texts go to the caller: nothing internal. */
 export class ApiError extends Error {
   readonly answer: ErrorAnswer;
 
@@ -47,7 +47,6 @@ const list = (problems: readonly string[]): string => {
   return (more > 0 ? [...problems.slice(0, MAX_PROBLEMS), `… and ${more} more`] : problems).join("; ");
 };
 
-/** The details hold the first 20 problems. */
 export const badRequest = (problems: readonly string[]): ApiError =>
   new ApiError("BadRequest", { details: list(problems) });
 
@@ -105,7 +104,7 @@ export const cursorExpired = (days: number): ApiError =>
     details: `cursor: begin again without it, and replace what you hold; deletions are kept for ${days} days`,
   });
 
-/** `actual`: bytes announced or received so far. */
+/** `actual`: bytes announced or received. */
 export const contentTooLarge = (limit: number, actual: number): ApiError =>
   new ApiError("ContentTooLarge", {
     details: `limit: ${limit} bytes; actual length: ${actual} bytes`,
@@ -115,7 +114,6 @@ export const contentTooLarge = (limit: number, actual: number): ApiError =>
 export const unsupportedMediaType = (details: string): ApiError =>
   new ApiError("UnsupportedMediaType", { details, headers: { accept: "application/json" } });
 
-/** Well-formed, but cannot be followed. */
 export const unprocessable = (problems: readonly string[]): ApiError =>
   new ApiError("Unprocessable", { details: list(problems) });
 
@@ -126,7 +124,7 @@ export const rateLimitExceeded = (rate: string, retryAfter: number): ApiError =>
     headers: { "retry-after": String(retryAfter) },
   });
 
-/** 429 for a quota; `retryAfter` in seconds. */
+/** `retryAfter` in seconds. */
 export const quotaExceeded = (details: string, retryAfter: number): ApiError =>
   new ApiError("RateLimitExceeded", { details, headers: { "retry-after": String(retryAfter) } });
 
@@ -134,14 +132,14 @@ export const quotaExceeded = (details: string, retryAfter: number): ApiError =>
 export const keyUnchecked = (retryAfter: number): ApiError =>
   quotaExceeded("too many look-ups of unknown keys", retryAfter);
 
-/** 503 when a later attempt may succeed, else 500. */
+/** 503: a later attempt may succeed. */
 const internalError = (errorId: string, retryable: boolean): ErrorAnswer =>
   answerOf(retryable ? "Unavailable" : "InternalError", {
     details: `error_id: ${errorId}`,
     headers: retryable ? { "retry-after": RETRY_AFTER_SECONDS } : {},
   });
 
-/** With an `errorId` the fault is the service's; the caller logs it. */
+/** The caller logs errors with an `errorId`. */
 export const answerTo = (error: unknown): { answer: ErrorAnswer; errorId?: string } => {
   if (error instanceof ApiError) return { answer: error.answer };
   const status = statusOf(error);
@@ -149,7 +147,7 @@ export const answerTo = (error: unknown): { answer: ErrorAnswer; errorId?: strin
     return { answer: unsupportedMediaType("Content-Type: must be application/json, in UTF-8").answer };
   }
   if (status !== undefined && status >= 400 && status < 500) {
-    // Fastify's texts may repeat what was sent, so they are not passed on.
+    // Fastify's texts may repeat what was sent.
     return { answer: { ...answerOf("BadRequest"), status } };
   }
   const errorId = randomUUID();

@@ -44,7 +44,6 @@ export type StoredChange = {
   readonly deleted?: true;
 };
 
-/** A key of the client `acme`. */
 export const KEY = createKey().key;
 export const AUTHORIZED = { authorization: `Bearer ${KEY}` };
 
@@ -61,13 +60,12 @@ export const CLIENT: ApiClient = {
 
 const unused = (): Promise<never> => Promise.reject(new Error("not in these tests"));
 
-/** `queries` and `lookups` record the calls. */
 export const createListReader = (options: {
   records?: readonly StoredRecord[];
   endUsers?: readonly StoredEndUser[];
   changes?: readonly StoredChange[];
   clients?: Readonly<Record<string, ApiClient>>;
-  /** Records that a page may grow by to hold all records of one instant. */
+  /** To hold all records of one instant. */
   extension?: number;
 }) => {
   const { records = [], extension = 10_000 } = options;
@@ -171,7 +169,6 @@ export const createListReader = (options: {
     });
   };
 
-  /** Two changes per step. */
   const changeLines: ListSteps["changes"] = (query) => async () => {
     const { records, end } = await changes({ ...query, pageSize: 2 });
     const lines = (await text(records)).replaceAll("},{", "}\n{");
@@ -182,7 +179,6 @@ export const createListReader = (options: {
     };
   };
 
-  /** A thousand records per step. */
   const linesOf = (query: Parameters<ListSteps["messages"]>[0], filter: "created" | "updated"): OpenStep => {
     lineQueries.push({ filter, ...query });
     const rows = behind(query, (row) => row[filter]);
@@ -196,7 +192,6 @@ export const createListReader = (options: {
     return from(0);
   };
 
-  /** Two steps: two records, then one. */
   const parquetOf =
     (list: keyof ListSteps) =>
     (query: object): OpenStep => {

@@ -38,11 +38,10 @@ export type AppDeps = {
   /** Monotonic milliseconds. */
   readonly clock: () => number;
   readonly trustedProxies: readonly string[];
-  /** Above this, new requests get 503; 0 for never. */
+  /** Above this, 503; 0 for never. */
   readonly maxEventLoopDelayMs: number;
-  /** Time to take an answer that is no page. */
   readonly idleMs: number;
-  /** Further ones are closed at once; above half, those without a key do not stay open. */
+  /** Above half, connections without a key do not stay open. */
   readonly maxConnections: number;
   /** Under which callers also know the service. */
   readonly publicHost: string | undefined;
@@ -50,18 +49,17 @@ export type AppDeps = {
   readonly callerOf: CallerOf;
 };
 
-/** Per slow reader. */
 const SOCKET_BUFFER_BYTES = 256 * 1024;
-/** Longer than common load balancers wait, so that they close first. */
+/** Longer than load balancers wait, so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
 /** For a whole request, and for its header. */
 const REQUEST_MS = 30_000;
 const HEADERS_MS = 10_000;
 const TIMEOUT_CHECK_MS = 2_000;
-/** Larger rests of rejected bodies are not read: the connection closes. */
+/** Larger rests of rejected bodies close the connection. */
 const SMALL_BODY_BYTES = 64 * 1024;
 
-/** As long as the whole header: a long id gets 404, not the router's error. */
+/** A long id gets 404, not the router's error. */
 const MAX_PARAM_LENGTH = 16_384;
 
 const hasLargeBodyAhead = ({ complete, headers }: IncomingMessage): boolean =>
@@ -134,7 +132,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     return503OnClosing: false,
     trustProxy: [...deps.trustedProxies],
     genReqId: (raw) => requestIdOf(raw.headers["x-request-id"]),
-    // A target in absolute form names the host the caller knows (RFC 9112, 3.2.2).
+    // A target in absolute form names a host (RFC 9112, 3.2.2).
     rewriteUrl: (raw) => unwrapTarget(raw.url ?? "/", [publicHost, raw.headers.host]),
     // Operations read parameters themselves, after the key is checked.
     routerOptions: { querystringParser: () => ({}), maxParamLength: MAX_PARAM_LENGTH },
@@ -162,7 +160,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
     if (Number(raw.headers["content-length"] ?? 0) <= MAX_BODY_BYTES) response.writeContinue();
     app.server.emit("request", raw, response);
   });
-  // Operations read bodies themselves, after the key is checked and up to the limit.
+  // Operations read bodies themselves, after the key is checked.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
 

@@ -11,7 +11,7 @@ const ANSWERS: Readonly<Record<string, ErrorName>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "RequestTimeout",
 };
 
-/** For bytes that are no request; while `answering` a response, nothing may be written into it. */
+/** While `answering` a response, nothing may be written into it. */
 export const answerClientError = (error: ParserError, socket: Duplex, answering: boolean): void => {
   if (answering || error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();

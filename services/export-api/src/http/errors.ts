@@ -1,4 +1,4 @@
-/** Specification, section 7. `example`: its `details`; `meets`: the operations that return it. */
+/** Specification, section 7. `meets`: the operations that return it. */
 export const ERRORS = {
   BadRequest: {
     status: 400,

@@ -11,7 +11,6 @@ export type Answer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** Empty for a success. */
   readonly details: string;
 };
 
@@ -33,7 +32,7 @@ const readAnswer = async (response: Response): Promise<Answer> => {
   return { status: response.status, headers: response.headers, body, details: error?.details ?? "" };
 };
 
-/** Runs until the test ends; a header names the client instead of a key. */
+/** A header names the client instead of a key. */
 export const serve = async (endpoints: readonly Endpoint[]): Promise<Served> => {
   const app = Fastify();
   app.removeAllContentTypeParsers();
@@ -53,7 +52,6 @@ export const serve = async (endpoints: readonly Endpoint[]): Promise<Served> => 
         url,
         handler: async (request, reply) => {
           const clientId = String(request.headers["x-client"] ?? "acme");
-          // The endpoints use nothing else of a client.
           const client = { clientId } as ApiClient;
           const { signal } = new AbortController();
           const access = { lost: signal, check: () => Promise.resolve(), end: () => undefined };

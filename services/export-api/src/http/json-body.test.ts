@@ -10,7 +10,6 @@ import { checkBody, MAX_BODY_BYTES, MAX_BODY_VALUES, readJsonBody, sendJson } fr
 
 const schema = z.strictObject({ name: z.string(), inner: z.strictObject({ size: z.number() }).optional() });
 
-/** `raw` answers with the value as read, `checked` as the schema returns it. */
 const endpointsWith = (onRead: (size: number) => void = () => undefined): Endpoint[] =>
   (["raw", "checked"] as const).map((name) => ({
     method: "POST",
@@ -28,7 +27,7 @@ const endpointsWith = (onRead: (size: number) => void = () => undefined): Endpoi
 
 type RawAnswer = { status: number; connection: string | undefined; body: string };
 
-/** Sends until there is an answer; no Content-Length unless given. */
+/** Without Content-Length unless given. */
 const sendChunks = (
   port: number,
   chunks: Iterable<Buffer>,

@@ -7,7 +7,7 @@ import { readQuery } from "../parameters/query-string.ts";
 
 /** Specification, section 8: 4.0 MB. */
 export const MAX_BODY_BYTES = 4_000_000;
-/** Commas and opening brackets: more than a body needs, few enough to parse quickly. */
+/** Commas and opening brackets: few enough to parse quickly. */
 export const MAX_BODY_VALUES = 100_000;
 const MAX_NAME = 100;
 
@@ -23,14 +23,14 @@ const requireJson = ({ "content-type": type, "content-encoding": encoding }: Inc
   }
 };
 
-/** Rejects at the first byte over the limit and leaves the rest unread. */
+/** Leaves the rest unread. */
 const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffer> => {
   const chunks: Buffer[] = [];
   let length = 0;
-  // Stays after a rejection: a later connection error must not end the process.
+  // A later connection error must not end the process.
   request.on("error", () => undefined);
   try {
-    // Not destroyed: the socket still has to carry the answer.
+    // The socket still has to carry the answer.
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       const bytes = chunk as Buffer;
       length += bytes.length;
@@ -45,7 +45,7 @@ const readBytes = async (request: IncomingMessage, limit: number): Promise<Buffe
 
 const [COMMA, BRACKET, BRACE] = Buffer.from(",[{");
 
-/** Marks inside texts count too: a limit needs no parser. */
+/** Marks inside texts count too. */
 const holdsTooMany = (bytes: Buffer): boolean => {
   let marks = 0;
   for (const byte of bytes) if (byte === COMMA || byte === BRACKET || byte === BRACE) marks += 1;
@@ -75,7 +75,7 @@ const parse = (bytes: Buffer): unknown => {
 };
 
 /**
- * Called after the key check, which Fastify's parser would precede.
+ * Fastify's parser would precede the key check.
  * @throws ApiError 415, 413 (the connection must close) or 400
  */
 export const readJsonBody = async (request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<unknown> => {
@@ -89,7 +89,7 @@ const shorten = (name: string): string => (name.length > MAX_NAME ? `${name.slic
 
 const pathOf = (path: readonly PropertyKey[]): string => path.map((part) => shorten(String(part))).join(".");
 
-/** Such as `recipient.meta_fields.phone_number: must be …`, without any value. */
+/** Never with a value. */
 const problemsOf = (error: z.ZodError): string[] =>
   error.issues.flatMap((issue) => {
     const path = pathOf(issue.path);
@@ -104,10 +104,7 @@ const messageOf = (issue: z.core.$ZodIssue): string => {
   return `must be ${/^[aeiou]/.test(expected) ? "an" : "a"} ${expected}`;
 };
 
-/**
- * The body as its schema returns it.
- * @throws ApiError 400, which names every wrong or unknown field
- */
+/** @throws ApiError 400 that names every wrong or unknown field */
 export const checkBody = <S extends z.ZodType>(schema: S, value: unknown): z.output<S> => {
   const result = schema.safeParse(value);
   if (!result.success) throw badRequest(problemsOf(result.error));

@@ -1,19 +1,15 @@
 import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** Wait for the next request on a kept connection while closing. */
 const LAST_REQUEST_MS = 2_000;
 
 type Connection = {
-  /** Open responses, the one being sent first: requests may be pipelined. */
+  /** Of pipelined requests the one being answered first. */
   readonly open: Set<ServerResponse>;
   timer?: NodeJS.Timeout;
 };
 
-/**
- * Keeps idle connections for two seconds, so that requests on their way get `Connection: close` (RFC 9112,
- * 9.6).
- */
+/** Requests on their way get `Connection: close` (RFC 9112, 9.6). */
 export const createKeptConnections = (server: Server) => {
   const connections = new Map<Socket, Connection>();
   let closing = false;
@@ -27,7 +23,7 @@ export const createKeptConnections = (server: Server) => {
       else closeLater(socket, connection, true);
     };
     clearTimeout(connection.timer);
-    // Data that arrived while the process was busy is read before the immediate runs.
+    // Data that arrived while the process was busy is read before.
     connection.timer = setTimeout(() => setImmediate(closeWhenQuiet), LAST_REQUEST_MS);
   };
 
@@ -50,7 +46,6 @@ export const createKeptConnections = (server: Server) => {
     count: (): number => connections.size,
     responseOn: (socket: Socket): ServerResponse | undefined =>
       connections.get(socket)?.open.values().next().value,
-    /** Call it at the start of each request. */
     begin: (response: ServerResponse): void => {
       const { socket } = response.req;
       const connection = connections.get(socket);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 
 const LINGER_MS = 2_000;
 
-/** Discards the rest of a body for two seconds: closing at once would lose the answer (RFC 9112, 9.6). */
+/** Closing at once would lose the answer (RFC 9112, 9.6). */
 export const lingerBeforeClose = (request: IncomingMessage): void => {
   const { socket } = request;
   // node:http calls this when the answer has been written.

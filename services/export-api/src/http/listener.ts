@@ -5,13 +5,11 @@ import type { FastifyInstance } from "fastify";
 
 export type Listener = {
   start(): Promise<{ port: number }>;
-  /** Answers that take longer than `drainMs` are cut off. */
+  /** Cuts answers off after `drainMs`. */
   stop(): Promise<void>;
-  /** Else the reason why not. */
   ready(): true | string;
 };
 
-/** Port 0 takes a free one. */
 export const createListener = (deps: {
   app: FastifyInstance;
   host: string;

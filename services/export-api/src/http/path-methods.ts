@@ -5,7 +5,6 @@ const MOST_EDITS = 2;
 
 export type PathMethods = {
   add(path: string, methods: readonly string[]): void;
-  /** undefined for an unknown path. */
   of(target: string): readonly string[] | undefined;
   /** The most similar path, with `{id}` for a parameter. */
   closest(target: string): string | undefined;

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import type { Span } from "@conversation-export/runtime";
 import type { PageEnd } from "../formats/stream-page.ts";
 
-/** For the log line, metrics and span of a request. */
 export type RequestFacts = {
   /** Ms by the app's clock. */
   readonly startedAt: number;
@@ -13,7 +12,7 @@ export type RequestFacts = {
   rows?: number;
   pageEnd?: PageEnd;
   errorId?: string;
-  /** undefined when the request is not traced. */
+  /** undefined: not traced. */
   readonly span?: Span | undefined;
 };
 
@@ -25,6 +24,6 @@ declare module "fastify" {
 
 const PLAIN_ID = /^[A-Za-z0-9._:+/=@-]{1,128}$/;
 
-/** The caller's id if short and plain, else a new one. */
+/** The caller's, if short and plain. */
 export const requestIdOf = (given: string | string[] | undefined): string =>
   typeof given === "string" && PLAIN_ID.test(given) ? given : randomUUID();

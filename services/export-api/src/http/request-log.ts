@@ -4,7 +4,7 @@ import type { ExportMetrics } from "../export-metrics.ts";
 import type { CallerOf } from "../admission/caller.ts";
 import { beginRequestSpan, endRequestSpan, methodOf } from "./request-span.ts";
 
-/** Answers that show attempts to get in. */
+/** Possible attempts to get in. */
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 429]);
 
 export const createRequestLog = (deps: {

@@ -12,11 +12,10 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set([
   "OPTIONS",
 ]);
 
-/** All unknown methods share the name `other`. */
 export const methodOf = ({ method }: { readonly method: string }, other: string): string =>
   KNOWN_METHODS.has(method) ? method : other;
 
-/** `tracestate` is ignored: it is arbitrary text from outside. */
+/** Ignores `tracestate`: arbitrary text from outside. */
 export const beginRequestSpan = (request: FastifyRequest): Span | undefined => {
   if (!isTracing()) return undefined;
   const { traceparent } = request.headers;

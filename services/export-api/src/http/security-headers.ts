@@ -1,4 +1,3 @@
-/** Browsers must treat answers as data, never run or embed them. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -7,6 +6,6 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 };
 
-/** Not for plain http (RFC 6797, 7.2); hosts below this one may be none of this service. */
+/** Not for plain http (RFC 6797, 7.2). */
 export const transportSecurity = (includeSubDomains: boolean): string =>
   `max-age=31536000${includeSubDomains ? "; includeSubDomains" : ""}`;

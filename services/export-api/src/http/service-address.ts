@@ -14,7 +14,7 @@ export type AddressOf = (
   },
 ) => string;
 
-/** The configured address, else the request's, without `X-Forwarded-Host`: a caller may have written it. */
+/** Without `X-Forwarded-Host`: a caller may have written it. */
 export const createAddressOf =
   (publicBaseUrl: string | undefined): AddressOf =>
   (request) => {
@@ -28,10 +28,7 @@ export const createAddressOf =
 
 const nameOf = (authority: string): string => authority.toLowerCase().replace(/:\d*$/, "");
 
-/**
- * Removes the address that some clients prepend to links (`/https://host/api/v2/…`) when it is one of
- * `hosts`.
- */
+/** Some clients prepend the address to links (`/https://host/api/v2/…`). */
 export const unwrapTarget = (target: string, hosts: readonly (string | undefined)[]): string =>
   target
     .replace(WHOLE_LINK, (link, authority: string) =>

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 
-/** Resets a connection whose answer from memory is not read within `ms`. */
+/** For answers from memory. */
 export const takeWithin = (response: ServerResponse, ms: number): void => {
   const start = (): void => {
     const timer = setTimeout(() => response.socket?.resetAndDestroy(), ms);

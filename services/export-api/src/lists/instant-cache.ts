@@ -1,16 +1,12 @@
 import { within } from "@conversation-export/runtime";
 
-/** Answers wait no longer while known instants are not old: they are still true. */
+/** Known instants that are not old are still true. */
 const PATIENCE_MS = 250;
-/** Older instants are no longer given out. */
 const MOST_AGE_MS = 10_000;
 /** As long as a key look-up. */
 const LONG_PATIENCE_MS = 5_000;
 
-/**
- * While loading fails, the known instant serves for ten seconds, then undefined. Never rejects. `clock` in
- * ms.
- */
+/** While loading fails, known instants serve for ten seconds. Never rejects. */
 export const createInstantCache = <Name extends string>(deps: {
   readonly load: () => Promise<Readonly<Partial<Record<Name, number>>>>;
   readonly maxAgeMs: number;
@@ -38,7 +34,7 @@ export const createInstantCache = <Name extends string>(deps: {
       }
       answeredAt = begunAt;
     } catch {
-      // Ignored: reading the records will show the fault.
+      // Reading the records will show the fault.
     } finally {
       loading = undefined;
     }

@@ -2,17 +2,13 @@ import { formatTimestampZ, type ListName, type Micros } from "@conversation-expo
 import type { Stable } from "@conversation-export/warehouse";
 import { createInstantCache } from "./instant-cache.ts";
 
-/**
- * A later query reads all that was stored before `until` or reached the bus before `watermark`; undefined:
- * unknown.
- */
+/** A later query reads all stored before `until` or on the bus before `watermark`; undefined: unknown. */
 export type ReadStable = (
   list: ListName,
 ) => Promise<{ readonly until: Micros | undefined; readonly watermark: string | undefined }>;
 
 const UNTIL = "until";
 
-/** `clock` in milliseconds. */
 export const createStableCache = (deps: {
   readonly load: () => Promise<Stable>;
   readonly maxAgeMs: number;
@@ -26,7 +22,7 @@ export const createStableCache = (deps: {
     },
   });
   return async (list) => {
-    // First, since what it covers is stable by an instant known with it or later.
+    // What it covers is stable by an instant known later.
     const watermark = await read(list);
     return {
       until: await read(UNTIL),

@@ -2,15 +2,12 @@ import { formatTimestampZ, type ListName } from "@conversation-export/domain";
 import type { Watermarks } from "@conversation-export/warehouse";
 import { createInstantCache } from "./instant-cache.ts";
 
-/**
- * Ask before the query, which then reads all earlier events; undefined: unknown. Never rejects or decreases.
- */
+/** Ask before the query, which then reads all earlier events. Never rejects or decreases. */
 export type ReadWatermark = (list: ListName) => Promise<string | undefined>;
 
 export const watermarkHeader = (readable: string | undefined): Record<string, string> =>
   readable === undefined ? {} : { "x-export-watermark": readable };
 
-/** `clock` in ms, `now` in epoch ms. */
 export const createWatermarkCache = (deps: {
   readonly load: () => Promise<Watermarks>;
   readonly maxAgeMs: number;
@@ -18,7 +15,7 @@ export const createWatermarkCache = (deps: {
   readonly now: () => number;
 }): ReadWatermark => {
   const { load, maxAgeMs, clock, now } = deps;
-  // A process that stored a later one has a wrong clock.
+  // A later one is of a wrong clock.
   const read = createInstantCache({ load, maxAgeMs, clock, isValid: (instant) => instant <= now() * 1000 });
   return async (list) => {
     const instant = await read(list);

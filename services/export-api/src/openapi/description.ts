@@ -22,7 +22,7 @@ export const TAGS = [
 
 type Headers = Readonly<Record<string, z.ZodType>>;
 
-/** Method, path and scope come from the endpoint; common headers and errors are added. */
+/** Headers and errors of every operation are added. */
 export type Description = {
   readonly operationId: string;
   readonly summary: string;
@@ -32,17 +32,13 @@ export type Description = {
   readonly deprecated?: true;
   readonly requestParams?: NonNullable<ZodOpenApiOperationObject["requestParams"]>;
   readonly requestBody?: NonNullable<ZodOpenApiOperationObject["requestBody"]>;
-  /** With the headers that only this operation has. */
   readonly success: Omit<ZodOpenApiResponseObject, "headers"> & { readonly headers?: Headers };
-  /** Errors that not every operation of its kind has. */
   readonly errors?: readonly ErrorName[];
 };
 
-/** Optional if an answer may lack it. */
 export const header = <S extends z.ZodType>(id: string, schema: S, description: string): S =>
   schema.meta({ description, header: { id } });
 
-/** `form` says whether the address is absolute. */
 export const linkSchema = (form: string) =>
   z.string().nullable().describe(`The next page: ${form}; null when there is none`);
 

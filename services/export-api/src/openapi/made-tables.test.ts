@@ -32,7 +32,7 @@ const addedFields = (list: LegacyList): string[] =>
     return added.length === 0 ? "–" : added.map(code).join(", ");
   });
 
-/** By the name in the comment above each; the first row is the head. */
+/** By the name in the comment above each. */
 const TABLES: Readonly<Record<string, readonly (readonly string[])[]>> = {
   errors: [
     ["Status", "`type`", "When", "Header"],

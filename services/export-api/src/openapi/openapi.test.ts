@@ -99,7 +99,7 @@ const urlOf = (path: string): string => `/api${path.replace("{id}", "0")}`;
 const queryOf = (path: string): string =>
   /(?<!changes)\/(conversations|messages)/.test(path) ? `?${SINCE}` : "";
 
-/** `printRoutes` draws a tree: each line is a part of a path with its methods. */
+/** `printRoutes` draws a tree of parts of paths. */
 const routesOf = (drawn: string): { path: string; methods: string[] }[] => {
   const parts: string[] = [];
   return drawn.split("\n").flatMap((line) => {
@@ -368,7 +368,7 @@ describe("the document", () => {
     for (const name of ["created_to", "updated_to"]) {
       expect(parameters.get(name), name).toMatchObject({ type: ["string", "null"], format: "date-time" });
     }
-    // A pattern that also fits other texts would contradict the format.
+    // A wider pattern would contradict the format.
     for (const name of ["created_since", "created_to", "updated_since", "updated_to"]) {
       const { pattern = "" } = parameters.get(name) as { pattern?: string };
       expect("2026-10-01T02:00:00.5+02:00", name).toMatch(new RegExp(pattern));

@@ -128,7 +128,7 @@ const thisDocument: ZodOpenApiOperationObject = {
   },
 };
 
-/** The first path of each endpoint; `rootUrl` serves those outside the prefix. */
+/** `rootUrl` serves those outside the prefix. */
 const pathsOf = (endpoints: readonly Endpoint[], rootUrl: string): ZodOpenApiPathsObject => {
   const paths: ZodOpenApiPathsObject = {};
   for (const endpoint of endpoints) {
@@ -144,7 +144,6 @@ const pathsOf = (endpoints: readonly Endpoint[], rootUrl: string): ZodOpenApiPat
   return { ...paths, "/openapi.json": { get: thisDocument } };
 };
 
-/** Without `publicBaseUrl` it names paths of its own host. */
 export const createOpenApi = (deps: {
   readonly endpoints: readonly Endpoint[];
   readonly publicBaseUrl?: string | undefined;
@@ -175,7 +174,7 @@ export const createOpenApi = (deps: {
     },
     {
       override: ({ jsonSchema, zodSchema, io }) => {
-        // zod omits examples of transformed schemas on input; here they show the text sent.
+        // zod omits examples of transformed schemas on input.
         const examples = z.globalRegistry.get(zodSchema)?.examples;
         if (io === "input" && Array.isArray(examples)) jsonSchema.examples = examples;
         // Answers may gain fields.

@@ -8,7 +8,6 @@ const EXAMPLES = new URL("../../../../docs/examples/events/", import.meta.url);
 
 const UPLOADED = "2026-10-20T09:15:43.281907+00:00";
 
-/** Made from an event of docs/examples/events. */
 const recordOf = (kind: RecordKind): string => {
   const name = `${kind.replace("_", "-")}-structured.txt`;
   const [, text = ""] = readFileSync(new URL(name, EXAMPLES), "utf8").split("\n\n");

@@ -96,7 +96,6 @@ describe("the reference page", () => {
         expect(source, name).toMatch(/^(?:'none'|'self'|'sha256-[^']+'|'unsafe-inline'|data:)$/);
       }
     }
-    // Code runs only from the script and the inline script of this digest.
     const inline = /<script type="text\/javascript">([^]*?)<\/script>/.exec(body)?.[1] ?? "";
     const digest = createHash("sha256").update(inline).digest("base64");
     expect(directives.get("script-src")).toEqual(["'self'", `'sha256-${digest}'`]);
@@ -109,7 +108,6 @@ describe("the reference page", () => {
     expect(zipped.headers["content-encoding"]).toBe("gzip");
     expect(gunzipSync(zipped.rawPayload)).toEqual(plain.rawPayload);
     const tag = String(plain.headers["etag"]);
-    // Weak: both codings have it.
     expect(tag).toMatch(/^W\/"[^"]+"$/);
     expect(zipped.headers["etag"]).toBe(tag);
     for (const known of [tag, tag.slice(2), `"other", ${tag}`, `W/"other",${tag.slice(2)}`, "*"]) {

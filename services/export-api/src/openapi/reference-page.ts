@@ -26,7 +26,7 @@ const toAsset = async (bytes: Buffer): Promise<Asset> => ({
   tag: `W/"${createHash("sha256").update(bytes).digest("base64url")}"`,
 });
 
-/** All features that contact other hosts are off. */
+/** Nothing contacts other hosts. */
 const OPTIONS = {
   withDefaultFonts: false,
   telemetry: false,
@@ -37,7 +37,7 @@ const OPTIONS = {
   authentication: { preferredSecurityScheme: "bearer" },
 };
 
-// Relative, for proxies that add to the path. The page would show a date's pattern in place of its type.
+// Relative, for proxies that add to the path. A date's pattern would replace its type.
 const START = `
 const withoutDatePattern = (_, value) => {
   if (typeof value?.pattern === "string" && value.pattern.includes(String.raw\`\\d{4}-\`)) delete value.pattern;
@@ -68,7 +68,6 @@ const HTML = `<!doctype html>
 </html>
 `;
 
-/** This service's own files, and the inline script by digest. */
 const POLICY = [
   "default-src 'none'",
   `script-src 'self' 'sha256-${createHash("sha256").update(START).digest("base64")}'`,
@@ -82,7 +81,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Scalar's package holds it as a string in its plugin for Fastify. */
+/** Scalar's plugin for Fastify holds it as a string. */
 const readScript = async (): Promise<Buffer> => {
   const require = createRequire(import.meta.url);
   const plugin = await readFile(require.resolve("@scalar/fastify-api-reference"), "utf8");
@@ -105,7 +104,7 @@ const sendAsset = (
   type: string,
   asset: Asset,
 ): FastifyReply => {
-  // Browsers ask each time and get 304 while it is the same.
+  // Browsers ask each time and may get 304.
   void reply.headers({ "cache-control": "public, no-cache", etag: asset.tag, vary: "accept-encoding" });
   if (names(request.headers["if-none-match"], asset.tag)) return reply.code(304).send();
   const zipped = new Negotiator(request.raw).encoding(["gzip", "identity"]) === "gzip";
@@ -131,7 +130,6 @@ export const registerDocument = (
   });
 };
 
-/** Addresses that newcomers try. */
 export const registerEntrance = (app: FastifyInstance, deps: { readonly reference: boolean }): void => {
   const target = deps.reference ? PAGE : DOCUMENT;
   for (const url of ["/", API_PREFIX, `${API_PREFIX}/`]) {
@@ -141,10 +139,10 @@ export const registerEntrance = (app: FastifyInstance, deps: { readonly referenc
   }
 };
 
-/** Needs no key; its Content-Security-Policy forbids other hosts. */
+/** Needs no key. */
 export const registerReference = (app: FastifyInstance): void => {
   const html = toAsset(Buffer.from(HTML));
-  // Read on first use: three megabytes that most processes never need.
+  // Most processes never need these three megabytes.
   let reading: Promise<Asset> | undefined;
   const script = (): Promise<Asset> =>
     (reading ??= readScript()

@@ -8,7 +8,7 @@ const { app } = createTestApp(createListReader({}).reader);
 const document = (await app.inject({ url: "/api/openapi.json", headers: { host: "x" } })).json<{
   components: { schemas: Record<string, object> };
 }>();
-// Not zod, which counts UTF-16 units instead of characters.
+// zod counts UTF-16 units instead of characters.
 const ajv = new Ajv2020({ strict: false });
 
 const judge = (name: "DataSubjectRequest" | "SmsTrigger", body: unknown): boolean => {
@@ -29,7 +29,6 @@ const triggerOf = (fields: object, others: object = {}) => ({
   ...others,
 });
 
-/** One character of two UTF-16 units. */
 const WIDE = "😀";
 const WORDS = ["agent", "bot", "platform", "none", "null", "undefined", "baseline"];
 

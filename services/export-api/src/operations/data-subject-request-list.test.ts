@@ -6,7 +6,6 @@ import { createDataSubjectRequestList } from "./data-subject-request-list.ts";
 const V2 = "/api/v2/data-subject-request";
 const AT = Date.UTC(2026, 9, 4);
 
-/** Two at the same instant. */
 const stored: RequestSummary[] = [6, 5, 4, 3, 3, 2, 1].map((minute, index) => ({
   requestId: `${String(9 - index).repeat(32)}-0`,
   type: "ERASURE",

@@ -77,7 +77,6 @@ export type DataSubjectRequestListDeps = CursorSecrets & {
   readonly addressOf: AddressOf;
 };
 
-/** In order of arrival. */
 export const createDataSubjectRequestList = (deps: DataSubjectRequestListDeps): readonly Endpoint[] => {
   const { requests, deadlineMs, addressOf } = deps;
   const cursors = createCursors(deps, CURSORS);

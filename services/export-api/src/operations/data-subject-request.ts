@@ -20,10 +20,9 @@ type Version = (typeof VERSIONS)[number];
 
 const pathOf = (version: Version): string => `/api/${version}/data-subject-request`;
 
-/** The form of the ids that the store makes. */
 const REQUEST_ID = /^[0-9a-f]{32}-\d{1,9}$/;
 
-/** Holds 100 identifiers of 500 one-byte characters, or sixty of the longest. */
+/** Holds 100 identifiers of 500 characters. */
 const MAX_REQUEST_BYTES = 65_536;
 /** An erasure takes minutes. */
 const RETRY_WHEN_FULL_SECONDS = 300;
@@ -44,7 +43,6 @@ const describedBody = dataSubjectRequestSchema.meta({
   },
 });
 
-/** Where an erasure does not reach. */
 const NOT_REACHED = [
   { place: "topics of the event bus, dead letters included", until: "the retention of the topics" },
   { place: "backups of the warehouse", until: "the backups are deleted; a restore erases again" },
@@ -145,7 +143,7 @@ export type DataSubjectRequestDeps = {
   readonly onCapped: (cap: "open_data_subject_requests" | "data_subject_identifiers") => void;
 };
 
-/** Of one client: unfinished requests; addresses and ids per UTC day. */
+/** `identifiersPerDay`: in UTC. */
 export type RequestCaps = { readonly open: number; readonly identifiersPerDay: number };
 
 /** @throws ApiError 429 beyond the caps */
@@ -192,7 +190,7 @@ const view = (request: DataSubjectRequest): z.infer<typeof statusSchema> => ({
     }),
 });
 
-/** Specification, section 4.5; accepted once row and job are acknowledged. */
+/** Specification, section 4.5. */
 export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonly Endpoint[] => {
   const { requests, jobs } = deps;
   const common = { scope: "compliance", slot: "body" } as const;

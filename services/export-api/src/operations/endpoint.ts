@@ -3,7 +3,7 @@ import type { AccessWatch } from "../admission/access-watch.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Description } from "../openapi/description.ts";
 
-/** `signal` aborts when the caller leaves early or its key is no longer allowed. */
+/** `signal` aborts when the caller leaves or loses its right. */
 export type Call = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -15,17 +15,15 @@ export type Call = {
 /** HEAD is served wherever GET is. */
 export type Endpoint = {
   readonly method: "GET" | "POST";
-  /** The OpenAPI document names the first. */
+  /** OpenAPI names the first. */
   readonly paths: readonly string[];
   readonly scope: Scope;
   readonly limit: LimitName;
-  /** For reading pages, or for taking bodies in. */
   readonly slot: "page" | "body";
-  /** Types in which the whole list is streamed on request. */
+  /** For the whole list. */
   readonly streams?: readonly string[];
-  /** Of every answer, errors included. */
   readonly headers?: (request: FastifyRequest) => Readonly<Record<string, string>>;
   readonly description: Description;
-  /** Has answered when it resolves. @throws ApiError or ServiceError, only before the first byte */
+  /** @throws ApiError or ServiceError, only before the first byte */
   readonly serve: (call: Call) => Promise<void>;
 };

@@ -13,10 +13,7 @@ export type TriggerPublisher = {
   /** Connects in the background. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Resolves when the brokers acknowledge.
-   * @throws ServiceError `bus_unavailable` at once while unconnected or an event is overdue
-   */
+  /** @throws ServiceError `bus_unavailable` at once while unconnected or an event is overdue */
   publish(event: SmsTriggerEvent): Promise<void>;
 };
 
@@ -33,11 +30,10 @@ const UNAVAILABLE = "bus_unavailable";
 const unavailable = (): ServiceError =>
   new ServiceError(UNAVAILABLE, "the event bus does not answer", { retryable: true });
 
-/** `publish` threw this before it sent anything. */
+/** Nothing was sent. */
 export const isUnsent = (error: unknown): boolean =>
   error instanceof ServiceError && error.code === UNAVAILABLE;
 
-/** `stallMs`: an event that waits longer is overdue, and further triggers fail. */
 export const createTriggerPublisher = (deps: {
   readonly producer: Producer;
   readonly topic: string;

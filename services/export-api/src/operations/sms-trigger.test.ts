@@ -155,7 +155,6 @@ describe("POST campaigns/sms/trigger", () => {
     const refused = await trigger({ ...BODY, language: "pt" }, "a-key");
     expect(refused).toMatchObject({ status: 422, body: { errors: [{ type: "unprocessable_content" }] } });
     expect(refused.details).toBe("language: the campaign has only en, pt-BR");
-    // Nothing was done: the key is free.
     expect(await trigger(BODY, "a-key")).toMatchObject({ status: 200 });
   });
 
@@ -308,7 +307,6 @@ describe("POST campaigns/sms/trigger", () => {
     const slow = await trigger(BODY, "k");
     expect(slow).toMatchObject({ status: 503 });
     expect(slow.headers.get("retry-after")).toMatch(/^\d+$/);
-    // Still running: waits a little, publishes nothing.
     expect(await trigger(BODY, "k")).toMatchObject({ status: 503 });
     expect(events).toHaveLength(1);
     acknowledged.resolve();

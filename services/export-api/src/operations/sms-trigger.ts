@@ -22,9 +22,8 @@ export type SmsTriggerDeps = {
   readonly now: () => number;
   /** At most 2 s for an unknown one. */
   readonly campaignCacheMs?: number;
-  /** Wait for the event's acknowledgement. */
   readonly publishMs?: number;
-  /** Wait for an earlier request with the same key. */
+  /** For an earlier request with the same key. */
   readonly waitMs?: number;
 };
 
@@ -89,7 +88,7 @@ const description: Description = {
   errors: ["DuplicateResource"],
 };
 
-/** @throws ApiError 400 for a key of the wrong form */
+/** @throws ApiError 400 */
 const readKey = (headers: IncomingMessage["headers"]): string | undefined => {
   const key = headers["idempotency-key"];
   if (key === undefined) return undefined;
@@ -97,7 +96,7 @@ const readKey = (headers: IncomingMessage["headers"]): string | undefined => {
   throw badRequest(["Idempotency-Key: must be 1 to 255 visible ASCII characters, given once"]);
 };
 
-/** Equal for bodies with equal fields, in any order. */
+/** In any order of fields. */
 const workOf = ({ campaign_key, language, recipient }: SmsTrigger): string => {
   const fields = Object.entries(recipient.meta_fields).sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([campaign_key, language, fields]);
@@ -117,7 +116,7 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
   const publishMs = deps.publishMs ?? PUBLISH_MS;
   const waitMs = deps.waitMs ?? WAIT_MS;
 
-  // fetch coalesces look-ups; values are wrapped because the cache holds no null.
+  // Wrapped, because the cache holds no null.
   const campaigns = new LRUCache<string, { campaign: CampaignRow | null }, readonly [string, string]>({
     max: MAX_CAMPAIGNS,
     ttl: cacheMs,
@@ -154,7 +153,7 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
     await publish(clientId, id, trigger);
   };
 
-  /** Settles the claim even after the caller has stopped waiting. */
+  /** Settles the claim even if the caller has stopped waiting. */
   const publishClaimed = async (
     claim: Claimed & { readonly scope: string; readonly key: string },
     clientId: string,
@@ -169,18 +168,17 @@ export const createSmsTrigger = (deps: SmsTriggerDeps): Endpoint => {
       begun = true;
       await publish(clientId, id, trigger);
     } catch (error) {
-      // The event may have been sent: the key stays bound to the body.
+      // It may have been sent: the key stays bound to the body.
       const free = fresh && (!begun || isUnsent(error));
       await idempotency[free ? "release" : "abandon"](scope, key, token).catch(notSettled);
       throw error;
     }
-    // If this fails, a repeat publishes the event again, with the same id.
+    // If this fails, a repeat publishes again, with the same id.
     const noted = await idempotency.complete(scope, key, token, id).catch(notSettled);
     if (noted === false)
       log.warn({ id }, "an event was acknowledged after its idempotency key was taken over");
   };
 
-  /** Id of the event, published now or by an earlier request. */
   const publishOnce = async (clientId: string, key: string, trigger: SmsTrigger): Promise<string> => {
     const scope = `sms_trigger:${clientId}`;
     const work = workOf(trigger);

@@ -4,10 +4,8 @@ import { z } from "zod";
 /** Links repeat `text`. */
 export type Bound = { readonly micros: number; readonly text: string };
 
-/** Into the service's range. */
 export const clampInstant = (micros: number): number => Math.min(Math.max(micros, 0), END_OF_TIME);
 
-/** In UTC, without an offset. */
 export const formatNaive = (micros: number): string => formatTimestampZ(micros).slice(0, -1);
 
 const LEAP_YEAR = "(\\d\\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)";
@@ -17,13 +15,12 @@ const DAY_OF_YEAR =
 const DATE = `(\\d{4}-${DAY_OF_YEAR}|${LEAP_YEAR}-02-29)`;
 const TIME = "([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d{1,9})?)?";
 const OFFSET = "[+-]([01]\\d|2[0-3])(:?[0-5]\\d)?";
-/** Those that are a `date-time` of JSON Schema. */
 const DATE_TIME = `${DATE}T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)`;
 
 /** A raw `+` in a query becomes this blank. */
 const BLANK_BEFORE_OFFSET = / (?=\d{2}(?::?\d{2})?$)/;
 
-/** `shown`: for the reference instead of `pattern`; `textOf`: for links. */
+/** `shown`: for the reference; `textOf`: for links. */
 const instantOf = (options: {
   readonly pattern: string;
   readonly shown?: { readonly format: "date-time"; readonly pattern: string };
@@ -48,16 +45,16 @@ const instantOf = (options: {
     .meta({ override: { type: "string", ...shown } });
 };
 
-/** With `Z` or an offset; links have it in UTC. */
+/** Links have it in UTC. */
 export const instant = instantOf({
   pattern: `^${DATE}T${TIME}(Z|${OFFSET})$`,
-  // Generated clients then take dates, and send one of these forms.
+  // Generated clients then take dates.
   shown: { format: "date-time", pattern: `^${DATE_TIME}$` },
   wanted: "must be an existing ISO 8601 timestamp with Z or an offset, such as 2026-10-01T00:00:00Z",
   textOf: (text, micros) => (text.endsWith("Z") ? text : formatTimestampZ(clampInstant(micros))),
 });
 
-/** In UTC or with an offset; links repeat it as given. */
+/** Links repeat it as given. */
 export const legacyInstant = instantOf({
   pattern: `^${DATE}T${TIME}([Zz]|${OFFSET})?$`,
   wanted:

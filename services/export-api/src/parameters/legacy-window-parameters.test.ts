@@ -167,7 +167,6 @@ describe("messages", () => {
 
 describe("the timestamps of links", () => {
   const links = createPageLinks({ secret: "x".repeat(32), linkBounds: "same", form: "legacy" });
-  /** The client gave no upper bound and wrote the lower one like `sinceText`. */
   const linkTo = (to: number, sinceText: string): string => {
     const request = {
       ...requestOf(messages(SINCE)),

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { closestName } from "../http/closest-name.ts";
 import { readQuery } from "./query-string.ts";
 
-/** At most and by default. */
 export const MAX_PAGE_SIZE = 10_000;
 
 export const wholeNumber = (minimum: number, maximum: number, fallback: number) =>
@@ -27,7 +26,7 @@ export type ReadParameters<S extends z.ZodObject> = {
   readonly problems: string[];
 };
 
-/** Where the schema takes null, an empty value or the literal `null` means absent. */
+/** Where the schema takes null, an empty value or `null` means absent. */
 export const readParameters = <S extends z.ZodObject>(schema: S, target: string): ReadParameters<S> => {
   const { pairs, problems } = readQuery(target);
   const shape: Readonly<Record<string, unknown>> = schema.shape;
@@ -54,7 +53,7 @@ export const readParameters = <S extends z.ZodObject>(schema: S, target: string)
       problems.push(`${name}: ${given.has(name) || repeated.has(name) ? message : "is required"}`);
     }
   }
-  // Absent parameters were left out above, so no value is null.
+  // Absent parameters were left out above.
   const values = (result.success && problems.length === 0 ? result.data : {}) as ReadParameters<S>["values"];
   return { values, given: new Set(given.keys()), problems };
 };

@@ -1,4 +1,4 @@
-/** Decoded, in the order given; a name may repeat. */
+/** Decoded; a name may repeat. */
 export type QueryPairs = readonly (readonly [name: string, value: string])[];
 
 const decode = (text: string): string | undefined => {
@@ -9,7 +9,6 @@ const decode = (text: string): string | undefined => {
   }
 };
 
-/** `problems` has a line for each part that is not percent-encoded UTF-8. */
 export const readQuery = (target: string): { pairs: QueryPairs; problems: string[] } => {
   const mark = target.indexOf("?");
   const pairs: [string, string][] = [];
@@ -29,6 +28,6 @@ export const readQuery = (target: string): { pairs: QueryPairs; problems: string
 
 const encode = (text: string): string => encodeURIComponent(text).replaceAll("%3A", ":");
 
-/** `readQuery` reads it back; colons stay readable, as RFC 3986 allows. */
+/** Colons stay readable, as RFC 3986 allows. */
 export const writeQuery = (pairs: QueryPairs): string =>
   pairs.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");

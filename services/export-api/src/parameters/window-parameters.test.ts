@@ -64,7 +64,7 @@ describe("conversations", () => {
       since: 0,
       to: END_OF_TIME,
     });
-    // Seven days from a bound long before the range hold nothing.
+    // Seven days long before the range hold nothing.
     expect(requestOf(read("created_since=1950-01-01T00:00:00Z"))).toMatchObject({ since: 0, to: 0 });
     expect(requestOf(read("created_since=1969-12-30T00:00:00Z"))).toMatchObject({
       since: 0,
@@ -192,7 +192,7 @@ describe("conversations", () => {
     expect(problemsOf(read(`created_since=${value}`)).join()).not.toContain("%2B");
   });
 
-  // Beyond date-time: without seconds, with a comma, with a shorter offset.
+  // Without seconds, with a comma, with a shorter offset.
   const SHORTER = new RegExp(
     [
       "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])",

@@ -10,7 +10,7 @@ import {
 } from "./instant-parameter.ts";
 import { CURSOR, MAX_PAGE_SIZE, readParameters, wholeNumber } from "./parameters.ts";
 
-/** Instants are µs since the epoch, clamped to the service's range. */
+/** Instants are µs, clamped to the service's range. */
 export type PageRequest = {
   readonly filter: "created" | "updated";
   readonly since: number;
@@ -24,10 +24,9 @@ export type PageRequest = {
   readonly cursor: string | undefined;
 };
 
-/** Or a line for each problem. */
 export type PageRequestResult = { request: PageRequest } | { problems: readonly string[] };
 
-/** µs; for requests without an upper bound. */
+/** In µs. */
 const DEFAULT_WINDOW = 7 * MICROS_IN_DAY;
 
 const toPageRequest = (
@@ -36,7 +35,7 @@ const toPageRequest = (
   rest: { page_size?: number | undefined; conversation_id?: string | undefined; cursor?: string | undefined },
 ): PageRequest => ({
   filter,
-  // Clients compute bounds such as now - 365 days: out of range is no error.
+  // Clients compute bounds such as now - 365 days.
   since: clampInstant(bounds.since.micros),
   to: clampInstant(bounds.to?.micros ?? bounds.since.micros + DEFAULT_WINDOW),
   sinceText: bounds.since.text,
@@ -67,14 +66,13 @@ type Dialect = {
   readonly instant: typeof instant;
   readonly pageSize: { readonly least: number; readonly example: number };
   readonly since: { readonly conversations: z.GlobalMeta; readonly messages: z.GlobalMeta };
-  /** What an upper bound's text says about its lower one. */
   readonly needs: (since: string) => string;
   readonly to?: { readonly examples: string[] };
-  /** Conversations without any filter are those of the last 7 days. */
+  /** Without a filter: the last 7 days. */
   readonly isOpen: boolean;
 };
 
-/** `now`: µs since the epoch. */
+/** `now` in µs. */
 const windowsOf = ({ instant: bound, pageSize, since, needs, to, isOpen }: Dialect) => {
   const earlierThan = (family: string, more?: Dialect["to"]) =>
     orAbsent(bound, {
@@ -150,7 +148,7 @@ export const WINDOWS = windowsOf({
     conversations: {
       description: `${CREATED}. Either this or \`updated_since\` is required; they exclude each other`,
       examples: [SINCE],
-      // Scalar leaves optional parameters out when a request is tried, but one of the two is needed.
+      // Scalar leaves out optional parameters, but one of the two is needed.
       param: { examples: { default: { value: SINCE, "x-disabled": false } } },
     },
     messages: { description: CREATED, examples: ["2026-10-01T00:00:00.123456Z"] },
