@@ -21,7 +21,7 @@ const optional = (name: string, schema: z.ZodType<string>): SettingReader<string
     schema.optional().transform((value) => value ?? null),
   );
 
-/** Seconds to ms; 0 becomes null: no schedule. */
+/** 0 becomes null: no schedule. */
 const interval = (name: string, fallbackSeconds: number): SettingReader<number | null> =>
   variable(
     name,
@@ -60,9 +60,7 @@ const SETTINGS = {
   topics: shared.eventTopicsOf(LIST_NAMES),
   maxTimeAheadMs: shared.maxTimeAheadMs,
   landingDays: shared.landingDays,
-  /** Landed events per part. */
   backfillPartEvents: variable("BACKFILL_PART_EVENTS", count(20_000)),
-  /** Folders and `s3://bucket/prefix`. */
   backfillLocations: variable(
     "BACKFILL_LOCATIONS",
     z
@@ -81,7 +79,7 @@ const SETTINGS = {
   suppressionSecret: shared.suppressionSecret,
   maxSuppressions: shared.maxSuppressions,
   erasureDeadlineMs: shared.erasureDeadlineMs,
-  /** A request that reaches more than both waits for an operator. */
+  /** Requests that reach more than both wait for an operator. */
   erasureApproval: {
     percent: variable("ERASURE_APPROVAL_PERCENT", z.coerce.number().min(0).max(100).default(1)),
     records: variable("ERASURE_APPROVAL_RECORDS", count(1_000, 0)),
@@ -90,7 +88,6 @@ const SETTINGS = {
   lockMs: variable("JOB_LOCK_MS", count(30_000, 2_000)),
   uploadWindow: {
     seconds: shared.uploadWindowSeconds,
-    /** After its end. */
     graceSeconds: variable("UPLOAD_WINDOW_GRACE_SECONDS", count(120, 0)),
   },
   /** null: only started by hand. */

@@ -178,7 +178,7 @@ const health = createHealthServer({
 
 const startRedis = async (): Promise<void> => {
   await redis.start();
-  // A server that hides its settings must not prevent the start.
+  // A server may hide its settings.
   await redis
     .checkServer()
     .catch((error: unknown) => log.warn({ err: error }, "checking the settings of Redis failed"));
@@ -189,7 +189,7 @@ const running = run({
   deadlineMs: config.shutdownDeadlineMs,
   parts: [
     traces,
-    // First, so that a process waiting for a server can be asked why.
+    // First, so that a waiting process can be asked why.
     { name: "health", start: health.start, stop: health.stop },
     { name: "redis", start: startRedis, stop: redis.stop },
     { name: "redis watch", start: redisWatch.start, stop: redisWatch.stop },

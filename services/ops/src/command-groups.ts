@@ -1,10 +1,9 @@
 import type { Command } from "commander";
 import type { ProgramDeps } from "./commands/command-deps.ts";
 
-/** Commands of one file. */
 export type CommandSet = {
   readonly descriptions: Readonly<Record<string, string>>;
-  /** Loading takes most of the time of a short command. */
+  /** Most of the time of a short command. */
   readonly load: () => Promise<(program: Command, deps: ProgramDeps) => void>;
 };
 

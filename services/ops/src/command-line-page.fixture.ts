@@ -31,7 +31,6 @@ const blocksOf = (command: Command): string => {
   return `\`\`\`text\n${text}\n\`\`\`${commands}`;
 };
 
-/** Each by all of its words. */
 const withBelow = (command: Command, above = ""): { name: string; command: Command }[] => {
   const name = `${above}${command.name()}`;
   return [{ name, command }, ...command.commands.flatMap((one) => withBelow(one, `${name} `))];

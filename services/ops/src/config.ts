@@ -18,7 +18,6 @@ import {
 } from "@conversation-export/runtime";
 import { z } from "zod";
 
-/** With the user for migrations. */
 export type WarehouseConfig = ClickhouseServer & ClickhouseCluster;
 
 export type BusConfig = KafkaServers & {
@@ -53,10 +52,10 @@ const SERVICE_USERS = {
   analyst: user("ANALYST"),
 };
 
-/** null: not configured, so its grants are not checked. */
+/** null: its grants are not checked. */
 export type ServiceUsers = Settings<typeof SERVICE_USERS>;
 
-/** @throws ConfigError, as all readers here, that names every invalid variable */
+/** As all readers here: @throws ConfigError that names every invalid variable */
 export const readWarehouseConfig = (env: Environment): WarehouseConfig => {
   const { server, cluster } = readSettings(
     { server: serverSettings.clickhouse, cluster: readClickhouseCluster },
@@ -78,13 +77,12 @@ export const readBusConfig = (env: Environment): BusConfig => {
   return { ...servers, ...names, topics: Object.values(topics) };
 };
 
-/** In the order of the lists. */
 export const readTopics = (env: Environment): readonly string[] =>
   Object.values(readSettings({ topics: shared.eventTopicsOf(LIST_NAMES) }, env).topics);
 
 export const readQueueConfig = (env: Environment): RedisServer => serverSettings.redis(env);
 
-/** null without `REDIS_URL`, for what is only shown in addition. */
+/** null without `REDIS_URL`. */
 export const readOptionalQueueConfig = (env: Environment): RedisServer | null =>
   (env["REDIS_URL"] ?? "") === "" ? null : readQueueConfig(env);
 
@@ -96,7 +94,6 @@ const operator = variable(
     .optional(),
 );
 
-/** @throws ConfigError without an operator */
 export const readOperator = (env: Environment): string => {
   const name = operator(env);
   if (name !== undefined) return name;
@@ -107,7 +104,7 @@ export const readOperator = (env: Environment): string => {
 
 const REQUEST_SECRET = { idSecret: shared.cursorSecret };
 
-/** The secret for ids of erasure requests is export-api's cursor secret. */
+/** The cursor secret of export-api. */
 export const readRequestSecret = (env: Environment): Settings<typeof REQUEST_SECRET> =>
   readSettings(REQUEST_SECRET, env);
 

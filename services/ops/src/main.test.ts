@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { EXIT } from "./explain/exit-code.ts";
 
-// Only what needs a process; test/integration/ops.test.ts and ops-jobs.test.ts have more.
+// What only a process shows; others: test/integration/ops.test.ts, ops-jobs.test.ts.
 
 /** Never answers. */
 const silent = createServer();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { clearScreenDown, cursorTo } from "node:readline";
 import { EXIT } from "./explain/exit-code.ts";
 
-// Not in the temporary folder, where others could put code.
+// In the temporary folder others could put code.
 enableCompileCache(join(import.meta.dirname, "../../../.cache/compile"));
 const { complaint, runCommand } = await import("./run-command.ts");
 const { visibleLines } = await import("./output/visible-lines.ts");
@@ -12,21 +12,19 @@ const { visibleLines } = await import("./output/visible-lines.ts");
 const print = (text: string): void => void process.stdout.write(`${visibleLines(text)}\n`);
 const say = (text: string): void => void process.stderr.write(`${visibleLines(text)}\n`);
 
-// In the form of the other messages.
 process.removeAllListeners("warning");
 process.on("warning", (warning) => say(complaint(String(warning))));
 
-/** Of the output. */
 let lost: NodeJS.ErrnoException | undefined;
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   lost ??= error;
-  // Ends what runs until Ctrl-C; changes go on to their end and audit entry.
+  // Ends only what runs until Ctrl-C.
   process.emit("SIGINT");
 });
 // The exit code still reports the failure.
 process.stderr.on("error", () => undefined);
 
-// As first process of a container, Node would ignore the signal.
+// As a container's first process, Node would ignore it.
 process.once("SIGTERM", () => {
   say(complaint("ended by SIGTERM"));
   process.exit(EXIT.terminated);
@@ -40,7 +38,7 @@ const clearScreen = (): void => {
 const catchInterrupt = () => {
   const abort = new AbortController();
   const onInterrupt = (): void => abort.abort();
-  // Once: a second Ctrl-C ends the process.
+  // A second Ctrl-C ends the process.
   process.once("SIGINT", onInterrupt);
   return { signal: abort.signal, release: () => void process.off("SIGINT", onInterrupt) };
 };
@@ -55,11 +53,11 @@ const code = await runCommand(process.argv.slice(2), {
   catchInterrupt,
 });
 const end = (): never => {
-  // The reader may close the pipe, as `| head` does.
+  // As `| head` does.
   if (lost?.code === "EPIPE") process.exit(EXIT.done);
   if (lost === undefined) process.exit(code);
   say(complaint(`writing to standard output failed: ${lost.message}`));
   process.exit(code === EXIT.done ? EXIT.failed : code);
 };
-// Open attempts to connect would keep the process alive; the empty write flushes the output.
+// Open connection attempts would keep the process alive. The write flushes the output.
 process.stdout.write("", () => setImmediate(end));

@@ -154,7 +154,7 @@ describe("wrong usage", () => {
   });
 });
 
-/** With the variable of the first server asked. */
+/** The first server asked. */
 const COMMANDS = [
   ["migrate", "CLICKHOUSE_URL"],
   ["topics create --timeout 1", "CLICKHOUSE_URL"],
@@ -194,7 +194,7 @@ const COMMANDS = [
   ["dead-letters replay --dry-run", "REDIS_URL"],
 ] as const;
 
-/** Read only, or write files of their own. */
+/** Or write files of their own. */
 const READING = [
   "audit",
   "campaigns list",
@@ -214,7 +214,6 @@ const READING = [
   "windows",
 ];
 
-/** Change something. */
 const CHANGING = [
   "migrate",
   "topics create",
@@ -294,7 +293,6 @@ describe("status", () => {
 });
 
 describe("the audit", () => {
-  /** `erase` too, beside `erase preview`. */
   const namesBelow = (command: Command, words: readonly string[] = []): string[] =>
     command.commands.flatMap((one) => {
       const name = [...words, one.name()];
@@ -411,7 +409,6 @@ describe("files", () => {
   });
 
   it.each(["nope", "nope/deeper"])("are not written to a folder that cannot be made: %s", async (folder) => {
-    // A file stands where a folder is wanted.
     const { code, out, err } = await run(["schemas", "--out", join(import.meta.filename, folder)]);
     expect({ code, out }).toEqual({ code: EXIT.failed, out: "" });
     expect(err).toContain("cannot be written to");

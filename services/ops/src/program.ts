@@ -19,7 +19,7 @@ Exit code: 0 done; 1 failed: refused, the job failed or was cancelled, or doctor
            4 the job ended, but its source did not hold all that it was asked for
            130 Ctrl-C while a job was followed; the job continues; 143 SIGTERM`;
 
-/** Unlike commander's own, it rejects an unknown command. */
+/** Commander's own accepts unknown commands. */
 const helpOf = (program: Command, words: readonly string[]): void => {
   let command = program;
   for (const word of words) {
@@ -33,13 +33,13 @@ const helpOf = (program: Command, words: readonly string[]): void => {
 const isOf = ({ descriptions }: CommandSet, word: string | undefined): boolean =>
   word !== undefined && Object.hasOwn(descriptions, word);
 
-/** Also behind `help`; undefined: none. */
+/** Also behind `help`. */
 const wantedOf = (words: readonly string[]): string | undefined => {
   const [first, second] = words.filter((word) => !word.startsWith("-"));
   return first === "help" ? second : first;
 };
 
-/** Of other files only the names are added. */
+/** Of other files only names. */
 const addCommands = async (
   program: Command,
   deps: ProgramDeps,
@@ -58,13 +58,13 @@ const addCommands = async (
 
 /**
  * Each reads only its own variables; with `words` only that command can run.
- * @throws CommanderError for wrong usage; `explain` explains others
+ * @throws CommanderError for wrong usage
  */
 export const createProgram = async (deps: ProgramDeps, words?: readonly string[]): Promise<Command> => {
   const program = new Command("export-ops")
     .description("Operate the conversation export: tables, topics, clients, keys, campaigns and jobs.")
     .exitOverride()
-    // Needed for `erase`, which has subcommands and options.
+    // For `erase`, which has subcommands and options.
     .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => deps.print(text.trimEnd()),
@@ -80,6 +80,6 @@ export const createProgram = async (deps: ProgramDeps, words?: readonly string[]
     .description("show the help of a command")
     .argument("[command...]")
     .action((given: string[]) => helpOf(program, given));
-  // Only here: of commands not loaded, neither options nor arguments are known.
+  // Commands not loaded have neither options nor arguments.
   return program.configureHelp({ subcommandTerm: (command) => command.name() });
 };

@@ -6,7 +6,7 @@ import { createProgram } from "./program.ts";
 
 export const complaint = (text: string): string => `export-ops: ${text}`;
 
-/** Resolves to the exit code; an abandoned attempt to connect may go on for seconds. */
+/** An abandoned connection attempt may go on for seconds. */
 export const runCommand = async (words: readonly string[], deps: CommandDeps): Promise<ExitCode> => {
   let code: ExitCode = EXIT.done;
   const setExitCode = (given: ExitCode): void => {
@@ -18,7 +18,7 @@ export const runCommand = async (words: readonly string[], deps: CommandDeps): P
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-    // Loads slowly, as it knows the errors of all servers.
+    // It loads slowly.
     const { exitCodeOf, explain } = await import("./explain/explain.ts");
     deps.say(complaint(explain(error) ?? inspect(error)));
     return exitCodeOf(error);

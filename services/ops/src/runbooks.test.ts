@@ -33,7 +33,7 @@ const PAGES =
 for (const file of globSync(PAGES, { cwd: ROOT }).sort()) {
   for (const command of commandsOf(readFileSync(join(ROOT, file), "utf8"))) commands.set(command, file);
 }
-// It writes files, which its own test compares.
+// Another test compares its files.
 commands.delete("export-ops schemas --out docs/schemas");
 
 beforeEach(() => {
@@ -45,7 +45,7 @@ it("there are commands in the runbooks", () => {
   expect(commands.size).toBeGreaterThan(30);
 });
 
-// A correct command gets as far as asking for variables.
+// A correct command asks for variables.
 it.each([...commands])("%s (%s)", async (command) => {
   const said: string[] = [];
   const program = await createProgram({
@@ -55,7 +55,6 @@ it.each([...commands])("%s (%s)", async (command) => {
     terminal: null,
     screen: null,
     now: () => new Date("2026-11-21T12:00:00Z"),
-    // Ends at once what goes on until Ctrl-C.
     catchInterrupt: () => ({ signal: AbortSignal.abort(), release: () => undefined }),
     setExitCode: () => undefined,
   });

@@ -40,13 +40,11 @@ const batchOf = (...events: SourceEvent[]): SourceBatch => ({ events, problems: 
 type Fixture = {
   inserts: TableInsert[];
   suppressed: Set<string>;
-  /** Suppressed, left to an erasure. */
   noted: string[];
   previewed: string[];
   unchanged: Set<string>;
   refused: Set<string>;
   failures: number;
-  /** Stamps that ClickHouse rejects. */
   stale: Set<number>;
   onTicket: () => void;
   order: string[];
@@ -207,7 +205,6 @@ it("takes the client and the window that are asked for, and drops what is suppre
   );
   const counts = await add(batch, { clientId: "acme", window, dryRun: false });
   expect(counts.events).toEqual({ read: 5, suppressed: 1, rejected: 0, ignored: 0 });
-  // Its id is not looked up; an erasure will look at it.
   expect(fixture).toMatchObject({ previewed: ["first"], noted: ["gone"] });
   const dry = await add(batch, { clientId: "acme", window, dryRun: true });
   expect(dry.events).toEqual(counts.events);

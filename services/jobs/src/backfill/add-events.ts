@@ -23,15 +23,14 @@ import { microsOf } from "./landing-parts.ts";
 import type { SourceBatch } from "../sources/event-source.ts";
 
 export type EventFilter = {
-  /** null: all clients. */
   readonly clientId: string | null;
-  /** Applied only when by event: sources cannot select by an event's instant. */
+  /** Only by event, since sources cannot select by that. */
   readonly window: BackfillWindow | null;
   readonly dryRun: boolean;
 };
 
 export type AddEvents = {
-  /** As ingest does; deletes nothing, may be repeated. @throws WarehouseError */
+  /** Deletes nothing, may be repeated. @throws WarehouseError */
   add(batch: SourceBatch, filter: EventFilter, signal: AbortSignal): Promise<BackfillCounts>;
 };
 
@@ -59,7 +58,7 @@ export function createAddEvents(deps: {
   ) => Promise<readonly (readonly Pick<RightRow, "table">[])[]>;
   readonly noteClients: (records: readonly ExportRecord[]) => Promise<void>;
   readonly landingDays: number;
-  /** By which an event may claim to be later than its arrival. */
+  /** An event may claim to be this much later than its arrival. */
   readonly maxTimeAheadMs: number;
   readonly now: () => number;
 }): AddEvents {
@@ -82,7 +81,7 @@ export function createAddEvents(deps: {
     return filled;
   }
 
-  /** Resolves to the indexes of records rejected for their data. */
+  /** Resolves to the indexes of rejected records. */
   const write = (batch: Batch, ticket: WriteTicket, signal: AbortSignal): Promise<number[]> =>
     insertHalves(batch, 0, batch.records(), (insert) =>
       retry(() => writer.insert(insert, ticket, signal), {
@@ -116,7 +115,7 @@ export function createAddEvents(deps: {
         }
       }
 
-      // Without erased records, so that their ids are not looked up.
+      // So that erased ids are not looked up.
       const all = accepted.map(({ record }) => record);
       const erased = await gate.wouldSuppress(all);
       const known = all.filter((_, index) => erased[index] !== true);

@@ -138,7 +138,6 @@ it("ends the run of its parts once and adds up what that deleted", async () => {
   expect(calls).toEqual(["finish backfill job/1", "save 2", "forget"]);
   expect(done).toMatchObject({ parts: 2, deletableSince: "1970-01-01T00:00:05.000000Z" });
   expect(done.rows.deleted.messages).toBe(2);
-  // An earlier attempt died after it.
   const context = { ...contextOf({ ...WHOLE, clientId: "acme" }), state: done };
   expect((await backfill.finish(context, [result, result])).rows.deleted.messages).toBe(2);
   expect(calls.slice(3)).toEqual(["forget"]);

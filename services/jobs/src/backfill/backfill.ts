@@ -41,7 +41,7 @@ const checkWindow = ({ window }: BackfillData): void => {
   }
 };
 
-/** From landing it corrects records; from other sources it only adds. */
+/** From landing it corrects, from other sources it only adds. */
 export const createBackfill = (deps: {
   readonly fromLanding: LandingBackfill;
   readonly windows: Pick<WindowStore, "markBackfilled">;
@@ -75,7 +75,7 @@ export const createBackfill = (deps: {
       void progress({ done: 0, total: null, unit: "events", note }).catch(() => {});
     });
 
-  /** Only of windows whose records were all computed: those from `coveredFrom` on. */
+  /** Only windows whose records were all computed. */
   const noteWindows = async (data: BackfillData, coveredFrom: Micros, signal: AbortSignal) => {
     const { source, window, clientId, dryRun } = data;
     if (source.kind !== "landing" || window?.by !== "upload" || clientId !== null || dryRun) return;
@@ -134,7 +134,7 @@ export const createBackfill = (deps: {
   };
 };
 
-/** null when an instant is unknown or there are none. */
+/** null when an instant is unknown. */
 const latest = (instants: readonly (Micros | null)[]): Micros | null => {
   let found: Micros | null = null;
   for (const instant of instants) {

@@ -14,7 +14,7 @@ import {
 import { type GrowingCounts, emptyCounts, noteProblem } from "./backfill-counts.ts";
 import { judgeRecord, newPlan, type Plan } from "./judge-record.ts";
 
-/** Estimated; one more record may exceed it. */
+/** Estimated. */
 const PLAN_BYTES = 24 * 1024 * 1024;
 
 type Gate = Pick<SuppressionGate, "suppresses" | "wouldSuppress" | "ticket" | "judgement">;
@@ -31,11 +31,10 @@ export type CorrectionOptions = {
   readonly dryRun: boolean;
   readonly signal: AbortSignal;
   onEvents(read: number): void;
-  /** Takes each written plan, without rejected records. */
   onWritten(plan: Plan): Promise<void>;
 };
 
-/** From all their events in landing; deletes nothing. @throws WarehouseError */
+/** Deletes nothing. @throws WarehouseError */
 export type CorrectRecords = (
   facts: RunFacts,
   range: HashRange,
@@ -58,7 +57,7 @@ export const createCorrectRecords = (deps: {
     different: plan.different.filter(({ name }) => !names.has(name)),
   });
 
-  /** Without records covered by suppressions newer than the plan. */
+  /** Newer suppressions than the plan's may drop records. */
   const judgedAgain = async (plan: Plan, counts: GrowingCounts): Promise<Plan> => {
     const records = [...new Set(plan.insert.map(({ record }) => record))];
     const suppressed = await gate.suppresses(records);
@@ -67,7 +66,7 @@ export const createCorrectRecords = (deps: {
     return without(plan, new Set(dropped.map(({ clientId, id }) => recordKey(clientId, id))));
   };
 
-  /** `judgement`: of the plan, or earlier. Rejected records leave the plan. */
+  /** Rejected records leave the plan. */
   const write = async (
     made: Plan,
     judgement: number,

@@ -1,7 +1,7 @@
 /** Below a job's largest number of parts, so that several partitions fit. */
 const MAX_PARTS = 5_000;
 
-/** Pieces are larger than `size` when there would be too many. */
+/** Pieces may be larger than `size`. */
 export function cutRanges<Range extends { readonly from: number; readonly to: number }>(
   ranges: readonly Range[],
   size: number,

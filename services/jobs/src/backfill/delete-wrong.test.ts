@@ -12,7 +12,6 @@ const OPTIONS = { signal, onEvents: () => {} };
 
 const nameOf = (run: string): string => `wrong ${run}`;
 
-/** One record in each range compared. */
 const startDeletion = (
   records: number,
   left: readonly string[] = [],

@@ -25,7 +25,6 @@ export const createDeleteWrong = (deps: {
   readonly wrong: WrongRows;
   readonly correct: CorrectRecords;
   readonly factsOf: (run: string, signal: AbortSignal) => Promise<RunFacts>;
-  /** Records compared at a time. */
   readonly size: number;
   readonly keysAtOnce?: number;
 }): DeleteWrong => {

@@ -1,6 +1,6 @@
 import type { GroupProgress } from "@conversation-export/bus";
 
-/** Uncommitted messages; null when the brokers do not answer. */
+/** null when the brokers do not answer. */
 export const createIngestLag =
   (deps: {
     readonly progress: Pick<GroupProgress, "fetch">;

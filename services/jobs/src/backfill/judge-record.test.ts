@@ -45,7 +45,7 @@ const exportOf = ({ offset, text, headers }: LandedEvent): ExportRecord => {
   if (outcome.kind !== "accepted") throw new Error(outcome.reason);
   return outcome.record;
 };
-/** A wrong row has the version of an export an hour later. */
+/** A wrong row has an export an hour later. */
 const rowsOf = (record: ExportRecord, uploadedAt: number, isWrong = false): StoredRow[] => {
   const { exportedAt } = record.version;
   const version = { ...record.version, exportedAt: exportedAt + (isWrong ? 3_600_000_000 : 0) };
@@ -106,7 +106,6 @@ it("takes a rejected event for absent, and says which it is", async () => {
   expect(plan.remove.map(({ row }) => row.version)).toEqual([versionNumber(rejected.version)]);
   expect(counts.events).toMatchObject({ read: 2, rejected: 1 });
   expect(counts.problems).toMatchObject([{ place: "messages/0/2" }]);
-  // Without another event the record goes.
   expect((await judge([bad], rowsOf(rejected, SINCE))).plan.remove).toHaveLength(1);
 });
 

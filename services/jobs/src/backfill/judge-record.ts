@@ -22,14 +22,13 @@ import { type GrowingCounts, noteProblem } from "./backfill-counts.ts";
 /** Estimated. */
 const KEY_BYTES = 400;
 
-/** Bits of a version with the place on the bus. */
+/** The place on the bus. */
 const PLACE = (1n << 64n) - 1n;
 
 const placeOf = ({ topic, partition, offset }: LandedEvent): string => `${topic}/${partition}/${offset}`;
 
 type Difference = HashedRecord & {
   readonly name: string;
-  /** Of the last event. */
   readonly place: string;
   readonly hasWrong: boolean;
   /** A merge may drop a right row before the wrong one above it is deleted. */
@@ -53,7 +52,7 @@ export const newPlan = (type: EventType): Plan => ({
   bytes: 0,
 });
 
-/** Adds the differences between the stored rows and the record computed from all `events`. */
+/** `events` are all of the record. */
 export const judgeRecord = async (
   plan: Plan,
   events: readonly LandedEvent[],
@@ -89,7 +88,7 @@ export const judgeRecord = async (
     }
     const { record } = outcome;
     if (record.id !== id || record.clientId !== clientId) {
-      // The other record has further events, which are not here.
+      // The other record has events that are not here.
       counts.events.rejected += 1;
       noteProblem(counts, { place, reason: "other_record", detail: "landed under another id or client" });
       return;
@@ -109,7 +108,7 @@ export const judgeRecord = async (
   counts.records.examined += 1;
   const dates = exports.length > 0 ? exports : events;
   const created = Math.min(...dates.map(({ dateCreated }) => dateCreated));
-  // The row's own event must be there: its day may have been dropped since.
+  // Its day may have been dropped since.
   const isDeletable = ({ uploadedAt, version }: StoredRow): boolean =>
     coverage !== null &&
     places.has(version & PLACE) &&

@@ -155,7 +155,6 @@ it("removes what a job left that is over, or that is old", async () => {
   gone.kept.set("backfill job/0f0e0d0c-0b0a-4900-8807-060504030201", { isOld: false });
   await gone.backfill.sweep();
   expect(gone.kept.size).toBe(0);
-  // It may be retried, or another Redis knows it.
   const failed = startBackfill();
   failed.kept.set("backfill job/0f0e0d0c-0b0a-4900-8807-060504030201", { isOld: true });
   failed.kept.set("backfill job/1f0e0d0c-0b0a-4900-8807-060504030201", { isOld: false });

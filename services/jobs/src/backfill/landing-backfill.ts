@@ -18,13 +18,12 @@ import { createDeleteWrong } from "./delete-wrong.ts";
 import type { Plan } from "./judge-record.ts";
 import { type LandingPart, partsOf, selectionsOf } from "./landing-parts.ts";
 
-/** Time for writers to write what they have landed. */
 const STABLE_WITHIN_MS = 60_000;
 const ASK_EVERY_MS = 500;
 /** Rows read longer ago say too little about the present ones. */
 const FRESH_FOR_MS = 86_400_000;
 
-/** `readAt`: epoch milliseconds. */
+/** `readAt`: epoch ms. */
 type ReadRun = Pick<LandingPart, "run" | "readAt">;
 
 type Context<Data> = Omit<JobContext<Data>, "state" | "save">;
@@ -32,24 +31,21 @@ type Context<Data> = Omit<JobContext<Data>, "state" | "save">;
 export type LandingBackfill = {
   /** @throws ServiceError `ingest_unsettled`, retryable */
   split(context: Context<BackfillData>): Promise<LandingPart[]>;
-  /** @throws ServiceError `backfill_rows_gone` when the rows were read over a day ago */
+  /** @throws ServiceError `backfill_rows_gone` when they were read over a day ago */
   runPart(context: Context<unknown>, part: LandingPart, dryRun: boolean): Promise<BackfillCounts>;
-  /**
-   * Counts records that landing no longer holds; `since`: when it began at the run's start, undefined without
-   * parts.
-   */
+  /** `since`: landing's begin at the run's start, undefined without parts. */
   uncovered(
     context: Context<BackfillData>,
     since: Micros | null | undefined,
   ): Promise<{ readonly before: Micros; readonly records: number } | null>;
   /**
-   * Keeps the run, since the step may be repeated.
+   * Keeps the run: the step may be repeated.
    * @throws ServiceError as `DeleteWrong`, `backfill_rows_gone`, `ingest_unsettled`
    */
   finish(context: Context<unknown>, run: ReadRun, dryRun: boolean): Promise<BackfillCounts>;
-  /** Call it once the job has stored that it needs its run no more. */
+  /** Once the job has stored that it needs its run no more. */
   forget(context: Context<unknown>): Promise<void>;
-  /** Removes what no job will or may use any more. */
+  /** What no job may use any more. */
   sweep(signal?: AbortSignal): Promise<void>;
 };
 
@@ -66,7 +62,7 @@ export const createLandingBackfill = (deps: {
   readonly isOver: (job: string) => Promise<boolean>;
   readonly alive: () => Promise<ReadonlySet<string>>;
   readonly typeOf: (topic: string) => EventType | undefined;
-  /** By which an event may claim to be later than its arrival. */
+  /** An event may claim to be this much later than its arrival. */
   readonly maxTimeAheadMs: number;
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -76,7 +72,7 @@ export const createLandingBackfill = (deps: {
 }): LandingBackfill => {
   const { runs, wrong, landing, stable, correct, exclusive, isOver, alive, typeOf, now, partEvents } = deps;
 
-  /** Resolves to an instant not before `begun`, below which all that landed is stored. */
+  /** From `begun` on; all that landed before is stored. */
   const stableUpTo = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
     const giveUpAt = deps.elapsed() + STABLE_WITHIN_MS;
     for (;;) {
@@ -97,7 +93,6 @@ export const createLandingBackfill = (deps: {
   const deleteWrong = createDeleteWrong({ runs, wrong, correct, factsOf, size: partEvents });
 
   const sweepRuns = async (): Promise<void> => {
-    // A run outlives its process.
     for (const { run, isOld } of await runs.list())
       if (isOld || (await isOver(jobOf(run)))) await runs.forget(run);
   };
@@ -132,7 +127,7 @@ export const createLandingBackfill = (deps: {
       try {
         await runs.begin(run, selections, events, signal);
       } catch (error) {
-        // The next attempt reads anew; if this fails, the sweep removes it.
+        // If this fails, the sweep removes it.
         await runs.forget(run).catch(() => {});
         throw error;
       }
@@ -151,11 +146,11 @@ export const createLandingBackfill = (deps: {
       };
       const counts = await correct(facts, { from, to }, { dryRun, signal, onEvents, onWritten });
       await assertKept(runs, run, signal);
-      // A part's wrong rows are deleted, and counted, at the end of the job.
+      // Wrong rows are deleted, and counted, at the end of the job.
       return dryRun ? counts : { ...counts, rows: { ...counts.rows, deleted: emptyCounts().rows.deleted } };
     },
     async uncovered({ data, signal }, known) {
-      // Everything that landing holds is always covered.
+      // All that landing holds is covered.
       if (data.window === null) return null;
       const since = known === undefined ? (await landing.coverage(signal))?.since : known;
       const before = since ?? END_OF_TIME;

@@ -7,7 +7,7 @@ import type { RunFacts } from "./correct-records.ts";
 const instant = z.int().min(0);
 const hash = z.string().regex(/^\d+$/);
 
-/** As stored in the queue; instants are µs. */
+/** Stored in the queue; instants are µs. */
 export const landingPartSchema = z.object({
   kind: z.literal("landing"),
   run: z.string(),
@@ -23,7 +23,6 @@ export type LandingPart = z.infer<typeof landingPartSchema>;
 type Range = LandingSelection["range"];
 type Exported = LandingSelection["exported"];
 
-/** Below a job's largest number of parts. */
 const MAX_PARTS = 8_000;
 
 export const microsOf = (text: string): Micros => {
@@ -32,7 +31,7 @@ export const microsOf = (text: string): Micros => {
   return micros;
 };
 
-/** null: the window does not restrict them. */
+/** null: not restricted. */
 export const exportedIn = (window: BackfillWindow | null): Exported =>
   window?.by === "event" ? { from: microsOf(window.from), to: microsOf(window.to) } : null;
 
@@ -53,7 +52,7 @@ export const selectionsOf = (
 ): LandingSelection[] =>
   rangesOf(window, maxTimeAheadMs).map((range) => ({ clientId, range, exported: exportedIn(window) }));
 
-/** Parts are larger than `size` when there would be too many. */
+/** Parts may be larger than `size`. */
 export const partsOf = (
   facts: RunFacts & { readonly readAt: number },
   events: number,

@@ -1,7 +1,7 @@
 import type { ExportRecord } from "@conversation-export/domain";
 import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
 
-/** As ingest does. @throws WarehouseError */
+/** @throws WarehouseError */
 export const createNoteClients =
   (deps: {
     readonly store: UnregisteredClientWriter;

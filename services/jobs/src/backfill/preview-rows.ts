@@ -1,7 +1,7 @@
 import { correctionOf, type ExportRecord, type RightRow } from "@conversation-export/domain";
 import { type RecordReader, rowDigest } from "@conversation-export/warehouse";
 
-/** As a correction that may delete nothing. @throws WarehouseError */
+/** @throws WarehouseError */
 export const createPreview =
   ({ reader }: { readonly reader: Pick<RecordReader, "stored"> }) =>
   async (records: readonly ExportRecord[], signal: AbortSignal): Promise<(readonly RightRow[])[]> => {

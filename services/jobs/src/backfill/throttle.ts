@@ -9,7 +9,7 @@ export type Throttle = {
   pace(events: number, startedAt: number, rowsPerSecond: number | null, signal: AbortSignal): Promise<void>;
 };
 
-/** `lag`: uncommitted messages; null when Kafka does not answer. */
+/** `lag`: null when Kafka does not answer. */
 export const createThrottle = (deps: {
   readonly lag: (signal: AbortSignal) => Promise<number | null>;
   readonly askEveryMs?: number;

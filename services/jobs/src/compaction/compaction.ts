@@ -18,7 +18,7 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { SupersededEntries, WindowStore } from "@conversation-export/warehouse";
 import { LEDGER, ROWS } from "../process/locks.ts";
 
-/** Records whose keys are held in memory. */
+/** Their keys are held in memory. */
 const RECORDS_AT_A_TIME = 1_000_000;
 /** A scheduled run begins no further group after this. */
 const RUN_MS = 600_000;
@@ -37,7 +37,7 @@ type Group = readonly UploadWindow[];
 
 const startsOf = (lines: readonly UploadWindow[]): Micros[] => [...new Set(lines.map(({ start }) => start))];
 
-/** Whole windows, oldest first, of about a million conversations. */
+/** Whole windows, oldest first. */
 const groupsOf = (due: readonly UploadWindow[]): Group[] => {
   const groups: Group[] = [];
   let group: Group = [];
@@ -66,7 +66,7 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
     return lines.filter(({ start }) => start < to);
   };
 
-  /** Deletions of a dead process go on in ClickHouse, although its lock is gone. @throws ServiceError */
+  /** Deletions of a dead process go on without its lock. @throws ServiceError */
   const refuseDeletions = async (): Promise<void> => {
     if (!(await entries.deletionRuns())) return;
     throw new ServiceError("deletion_under_way", "rows of conversations are being deleted", {
@@ -91,7 +91,7 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
     return superseded;
   };
 
-  /** A line opened again meanwhile stays open. */
+  /** A reopened line stays open. */
   const markCompacted = (group: Group, supersededUpdates: number, signal: AbortSignal): Promise<void> =>
     exclusive.run(LEDGER, signal, async (held) => {
       const seen = new Map(group.map((line) => [`${line.start} ${line.table}`, line]));

@@ -4,7 +4,7 @@ import { createApproval } from "./approval.ts";
 
 const RUN = { id: "run", erases: false };
 
-/** Of a client with 1,000 records; more than 10 are too many. */
+/** Of 1,000 records; more than 10 are too many. */
 const holdOf = async (percent: number, reaches: Readonly<Record<string, number>>): Promise<string[]> => {
   const held: string[] = [];
   const approval = createApproval({

@@ -1,13 +1,13 @@
 import type { Logger } from "@conversation-export/runtime";
 import type { ErasureRun, ErasureStore, RequestCompletion } from "@conversation-export/warehouse";
 
-/** A request that reaches more than both waits for an operator. */
+/** Requests that reach more than both wait for an operator. */
 export type ApprovalRule = {
   readonly percent: number;
   readonly records: number;
 };
 
-/** Holds requests that reach too much, returns how many. The run's keys must be collected before. */
+/** Returns how many it holds; the run's keys must be collected before. */
 export type Approval = (run: ErasureRun, clientId: string) => Promise<number>;
 
 export const createApproval = (deps: {

@@ -22,7 +22,7 @@ import { createRunSubjects } from "./run-subjects.ts";
 import type { LatestJudgement } from "./latest-judgement.ts";
 
 const MAX_ROUNDS = 10;
-// These locks only spare work, so a run that loses one goes on.
+// These locks only spare work: a run that loses one goes on.
 const HIDING = "erasure hides";
 const LONG = "erasure deletes";
 
@@ -44,8 +44,8 @@ export type ErasureDeps = {
 };
 
 /**
- * Each step may be repeated, and a second run at the same time is harmless (docs/internals.md).
- * @throws ServiceError `erasure_running` (retryable) while another run deletes and the job needs it
+ * Each step may be repeated, also by a second run at the same time.
+ * @throws ServiceError `erasure_running` (retryable)
  */
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {
   const { requests, store, judgement, exclusive } = deps;
@@ -60,7 +60,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
     );
   };
 
-  /** With all that is hidden, was found by writers, or is to be erased again. */
+  /** With all that is hidden, found by writers, or to be erased again. */
   const beginRun = async ({ id, data: { again }, progress }: JobContext<ErasureData>) => {
     const run: ErasureRun = { id: `${id}/${randomUUID()}`, erases: again?.dryRun !== true };
     if (run.erases) await subjects.note(run, "running");
@@ -102,7 +102,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
         await store.collect(run);
         found = await store.count(run);
         await requests.noteHidden(run);
-        // Again for what was found and not suppressed: writers did not know of it.
+        // Again for what writers did not know of.
       } while (await subjects.suppress(run));
     };
     const erase = async (): Promise<void> => {
@@ -156,10 +156,10 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       }
       const { failed, ...hidden } = await exclusive.run(HIDING, signal, () => hide(context));
       const removed = await exclusive.unlessTaken(LONG, signal, () => remove(context));
-      // The other run may fail, so each request keeps a job until carried out.
+      // The other run may fail, so each request keeps a job.
       if (removed === undefined && (data.again !== undefined || (await requests.isRunning(data))))
         return leftToLater();
-      // Other clients' are hidden and removed all the same.
+      // Other clients' are removed all the same.
       for (const [clientId, error] of failed)
         if (data.clientId === null || data.clientId === clientId) throw error;
       return { requests: 0, deleted: {}, rounds: 0, ...hidden, ...removed };

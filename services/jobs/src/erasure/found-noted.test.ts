@@ -29,7 +29,7 @@ it("notes what was found later before it is erased, and when it is gone, under t
     "settled",
     "erasure-7 erasure run done",
   ]);
-  // A dry run, which never ends what it begins.
+  // A dry run never ends what it begins.
   await noting.begin({ id: "erasure-9/a-run", erases: false });
   found = 0;
   await noting.begin({ id: "erasure-8/a-run", erases: true });

@@ -1,10 +1,10 @@
 import type { AuditStore, ErasureRun, ErasureStore } from "@conversation-export/warehouse";
 import { ACTOR } from "../process/noted.ts";
 
-/** Audits what is erased of persons erased before; requests have entries of their own. */
+/** Requests have audit entries of their own. */
 export const withFoundNoted = (store: ErasureStore, audit: Pick<AuditStore, "note">): ErasureStore => {
   const note = (state: "begun" | "done", run: ErasureRun): Promise<void> => {
-    // Runs begin with their job's id: an attempt that died ends with the next one.
+    // An attempt that died ends with the job's next one.
     const job = run.id.slice(0, run.id.indexOf("/"));
     return audit.note([
       { runId: job, state, actor: ACTOR, command: "erasure run", arguments: { job }, result: "" },

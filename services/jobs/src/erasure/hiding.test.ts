@@ -5,7 +5,6 @@ import { createHiding, type HidingDeps } from "./hiding.ts";
 const signal = new AbortController().signal;
 const context = { signal, progress: () => Promise.resolve() };
 
-/** `fail` decides what a step throws; each client has one request. */
 const createDeps = (
   clients: readonly string[],
   fail: (step: string) => Error | undefined = () => undefined,

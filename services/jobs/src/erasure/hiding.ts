@@ -16,14 +16,11 @@ export type HidingDeps = {
 
 type Counts = Pick<ErasureResult, "hidden" | "held" | "found">;
 type Hidden = Counts & {
-  /** By client: ClickHouse cannot look for all that it requests. */
+  /** ClickHouse cannot look for all that these clients request. */
   readonly failed: ReadonlyMap<string, unknown>;
 };
 
-/**
- * Hides new requests' records, unless held for approval; one client at a time, so that none waits for
- * another.
- */
+/** One client at a time, so that none waits for another. */
 export type Hiding = (context: Pick<JobContext<unknown>, "signal" | "progress">) => Promise<Hidden>;
 
 const NONE: Counts = { hidden: 0, held: 0, found: byList(() => 0) };
@@ -43,7 +40,7 @@ export const createHiding = (deps: HidingDeps): Hiding => {
     await store.collect(run);
     signal.throwIfAborted();
     const held = await deps.approval(run, clientId);
-    // From here on neither refused nor held; decisions made meanwhile stay.
+    // From here on neither refused nor held.
     if ((await requests.begin(run)) === 0) return { ...NONE, held };
     await store.hide(run);
     const hidden = await requests.noteHidden(run);

@@ -42,7 +42,7 @@ export const createErasureJob = ({
       log,
     }),
     hash: createSubjectHash(config.suppressionSecret),
-    // A dead process's lock must end before another worker takes its job, which else would leave the rows.
+    // A dead process's lock must end before another worker takes its job.
     exclusive: createExclusive({ redis, lockMs: config.lockMs / 2 }),
   });
   const deadline = createErasureDeadline({
@@ -54,7 +54,7 @@ export const createErasureJob = ({
     now,
   });
   return {
-    // Two, so that new requests are hidden while another run deletes.
+    // So that new requests are hidden while another run deletes.
     job: runJob(erasure, { globalConcurrency: 2, concurrency: 2 }),
     parts: [{ name: "erasure deadline", ...deadline }],
   };

@@ -10,9 +10,8 @@ const setUp = () => {
     now: 0,
     clock: 100,
     announced: 90,
-    /** One answer after the other; the last one stays. */
+    /** One after the other; the last one stays. */
     until: [101],
-    /** Likewise. */
     running: [[]] as string[][],
     onStableRead: (): void => {},
     onRunning: (): void => {},

@@ -7,16 +7,16 @@ const ASK_EVERY_MS = 250;
 const WARN_EVERY_MS = 30_000;
 
 export type LatestJudgement = {
-  /** New batches are judged by the stored suppressions; does not wait. */
+  /** Does not wait for writers. */
   announce(): Promise<void>;
   /**
-   * Resolves when no row judged without the stored suppressions can appear any more.
+   * Resolves when no row judged by older suppressions can still appear.
    * @throws WarehouseError, the reason of `signal`
    */
   required(signal: AbortSignal): Promise<void>;
 };
 
-/** `patienceMs`: wait for earlier batches before ClickHouse rejects them. */
+/** `patienceMs`: after it ClickHouse rejects earlier batches. */
 export const createLatestJudgement = (deps: {
   readonly coordination: Pick<Coordination, "beginGeneration" | "requireGeneration" | "look" | "running">;
   readonly stable: StableReader;
@@ -57,7 +57,7 @@ export const createLatestJudgement = (deps: {
       await untilStable(Math.max(clock, announced), signal);
       signal.throwIfAborted();
       await coordination.requireGeneration(generation);
-      // Later INSERTs are rejected; those not listed have ended or are later.
+      // Later INSERTs are rejected, and unlisted ones have ended or are later.
       await untilEnded(await running(), signal);
     },
   };

@@ -14,9 +14,8 @@ const MAX_SUBJECTS = 5_000;
 type Which = Parameters<RequestCompletion["due"]>[0];
 
 export type RunSubjects = {
-  /** Returns how many. */
   note(run: ErasureRun, which: Which): Promise<number>;
-  /** Stores missing suppressions of the run's persons and records; false: none was missing. */
+  /** false: none was missing. */
   suppress(run: ErasureRun): Promise<boolean>;
 };
 
@@ -28,7 +27,6 @@ export const createRunSubjects = (deps: {
 }): RunSubjects => {
   const { requests, store, suppressions, hash } = deps;
 
-  /** Returns how many were missing. */
   const addMissing = async (subjects: readonly ErasureSubject[]): Promise<number> => {
     const all = subjects.map(({ clientId, subject, createdBefore, requestId }) => {
       const value = hash.of(clientId, subject);

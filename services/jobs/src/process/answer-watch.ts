@@ -3,7 +3,7 @@ import { createLoop } from "@conversation-export/runtime";
 export type AnswerWatch = {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Else the reason why the last ping failed. */
+  /** Else the reason why not. */
   answers(): true | string;
 };
 

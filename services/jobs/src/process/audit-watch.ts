@@ -1,7 +1,6 @@
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { AuditStore, LastChange } from "@conversation-export/warehouse";
 
-/** Lets an alert report what operators change. */
 export const createAuditWatch = (deps: {
   readonly store: Pick<AuditStore, "last">;
   readonly everyMs: number;

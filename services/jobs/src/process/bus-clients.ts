@@ -3,7 +3,7 @@ import { type Logger, ServiceError, unlessAborted, within } from "@conversation-
 
 type BusClient = { start(): Promise<void>; stop(): Promise<void> };
 
-/** Connect in the background, so that jobs without Kafka run while it is away. */
+/** Jobs without Kafka run while it is away. */
 export type BusClients = {
   /** Does not wait. */
   start(): Promise<void>;
@@ -17,7 +17,7 @@ const PATIENCE_MS = 30_000;
 export const createBusClients = (deps: {
   readonly clients: readonly BusClient[];
   readonly log: Logger;
-  /** For trouble that cannot pass, such as rejected credentials. */
+  /** Such as rejected credentials. */
   readonly onFatal: (error: unknown) => void;
   readonly patienceMs?: number;
 }): BusClients => {

@@ -16,14 +16,13 @@ export const createBus = (deps: {
   readonly config: Pick<Config, "kafka" | "groupId" | "topics">;
   readonly application: string;
   readonly log: Logger;
-  /** For trouble that cannot pass, such as rejected credentials. */
+  /** Such as rejected credentials. */
   readonly onFatal: (error: unknown) => void;
 }) => {
   const { config, application, log, onFatal } = deps;
   const connection = { ...config.kafka, clientId: application, log };
   const reader = createRangeReader(connection);
   const producer = createProducer({ ...connection, compression: "zstd" });
-  /** Of ingest's group. */
   const progress = createGroupProgress({ ...connection, groupId: config.groupId });
   const admin = createAdmin(connection);
   const types = typesByTopic(config.topics);

@@ -1,4 +1,4 @@
-/** For deleting single rows: a job may keep a row because of another one. */
+/** A job may keep a row because of another one. */
 export const ROWS = "rows";
-/** For reading, changing and saving the ledger of upload windows. */
+/** The ledger is read, changed and saved. */
 export const LEDGER = "windows";

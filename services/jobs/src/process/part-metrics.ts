@@ -1,10 +1,10 @@
 import type { Metrics } from "@conversation-export/runtime";
 import type { PartCount, PartCounts } from "@conversation-export/warehouse";
 
-/** Read at each scrape; without an answer the series are absent. */
+/** Without an answer the series are absent. */
 export const registerPartMetrics = (metrics: Metrics, store: Pick<PartCounts, "read">): void => {
   let asking: Promise<readonly PartCount[]> | undefined;
-  // The gauges of one scrape share one query.
+  // One scrape needs one query.
   const ask = (): Promise<readonly PartCount[]> => {
     asking ??= store
       .read()

@@ -2,14 +2,13 @@ import { randomUUID } from "node:crypto";
 import { createLoop, type Logger, type Part } from "@conversation-export/runtime";
 import { type Coordination, UNKNOWN_REDIS } from "@conversation-export/warehouse";
 
-/** Live jobs processes, which own runs with keys in ClickHouse. */
 export type RunHolders = {
   readonly own: string;
   /** @throws WarehouseError */
   readonly alive: () => Promise<ReadonlySet<string>>;
   /** No live process uses another Redis. @throws WarehouseError */
   readonly isOnlyRedis: () => Promise<boolean>;
-  /** Announces this process before anything runs. */
+  /** Announced before anything runs. */
   readonly part: Part;
 };
 
@@ -22,7 +21,7 @@ export const createRunHolders = (deps: {
 }): RunHolders => {
   const { coordination, log } = deps;
   const own = randomUUID();
-  /** Kept while Redis is away, or this process's runs would count as dead. */
+  /** Kept while Redis is away, or its runs would count as dead. */
   let redis = UNKNOWN_REDIS;
   const announce = async (): Promise<void> => {
     try {

@@ -2,7 +2,7 @@ import type { RunnableJob } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import { isLimitError, isSetupError } from "@conversation-export/warehouse";
 
-/** Of statements beyond a limit of ClickHouse; once other load may be the cause. */
+/** Other load may be the cause once. */
 const HEAVY_ATTEMPTS = 2;
 
 const reported = <C extends { readonly attempt: number }, A extends readonly unknown[], R>(
@@ -29,7 +29,7 @@ const reported = <C extends { readonly attempt: number }, A extends readonly unk
   };
 };
 
-/** Fails at once for a missing grant or table, at the second attempt for a limit. */
+/** At once for a missing grant or table. */
 export const withSetupErrors = (job: RunnableJob): RunnableJob => {
   const { work } = job;
   if (work.kind === "whole") return { ...job, work: { ...work, run: reported(work.run) } };

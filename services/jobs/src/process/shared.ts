@@ -25,6 +25,6 @@ export type AssembledJob = {
   readonly job: RunnableJob;
   /** Started before the workers and stopped after them. */
   readonly parts?: readonly Part[];
-  /** Removes what dead processes left; called at the start and every few minutes. */
+  /** Called at the start and every few minutes. */
   readonly sweep?: () => Promise<void>;
 };

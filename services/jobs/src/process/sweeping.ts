@@ -3,7 +3,7 @@ import type { AssembledJob } from "./shared.ts";
 
 const EVERY_MS = 300_000;
 
-/** Jobs that died, were cancelled or failed for good end without a last step. */
+/** Dead, cancelled and failed jobs end without a last step. */
 export const createSweeping = (deps: {
   readonly jobs: readonly Pick<AssembledJob, "job" | "sweep">[];
   readonly log: Logger;
@@ -18,7 +18,7 @@ export const createSweeping = (deps: {
   return {
     name: "sweep",
     start: loop.start,
-    // Not awaited: while ClickHouse hangs, a sweep would delay the end of the process.
+    // Not awaited: ClickHouse may hang.
     stop: async () => void loop.stop(),
   };
 };

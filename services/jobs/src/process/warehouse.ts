@@ -4,12 +4,12 @@ import type { Config } from "../config.ts";
 import { createAnswerWatch } from "./answer-watch.ts";
 import { registerPartMetrics } from "./part-metrics.ts";
 
-/** More than all jobs have in flight, so that none waits for an hour-long statement. */
+/** More than all jobs need: a statement may take an hour. */
 const WAREHOUSE_CONNECTIONS = 64;
 
 export type Warehouse = {
   readonly session: Session;
-  /** Waits as long as it takes; rejects after `stop`. */
+  /** Rejects after `stop`. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Else the reason why not. */

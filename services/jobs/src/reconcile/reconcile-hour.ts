@@ -17,12 +17,11 @@ export type Fate = Exclude<keyof HourReport["clients"][number], "clientId">;
 type Carried = { readonly record: ExportRecord; readonly message: BusMessage };
 
 const BATCH = 5_000;
-/** Partitions compared at a time. */
 const SIDE_BY_SIDE = 4;
-/** With more missing messages, no reason is looked for. */
+/** Beyond, no reason is looked for. */
 const MAX_UNEXPLAINED = 10_000;
 
-/** With its time: a topic created anew has other messages at the same places. */
+/** A topic created anew has other messages at the same places. */
 const arrivalOf = (
   { partition, offset }: { readonly partition: number; readonly offset: number },
   time: number | null,
@@ -45,7 +44,6 @@ export const reconcileHour = async (
     readonly topic: string;
     readonly type: EventType;
     readonly ranges: readonly BusRange[];
-    /** Partitions created anew. */
     readonly madeAnew: number;
     readonly clientId: string | null;
     readonly signal: AbortSignal;
@@ -158,7 +156,6 @@ export const reconcileHour = async (
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, compareWaiting));
   failed.signal.throwIfAborted();
 
-  // Only read when a message is missing.
   if (unexplained.size > 0) {
     for await (const { arrival, arrivedAt } of deadLetters.list(topic, {}, signal)) {
       const place = arrivalOf(arrival, arrivedAt);

@@ -7,7 +7,6 @@ import { expect, it } from "vitest";
 import { createReconcile, type ReconcileState } from "./reconcile.ts";
 
 const HOUR = 3_600_000;
-/** The last whole hour. */
 const LAST = Date.parse("2026-10-20T09:00:00Z");
 const NOW = LAST + HOUR + 600_000;
 const log = createLogger({ service: "test", level: "silent" });
@@ -282,7 +281,7 @@ it.each([
   ["that was added to a topic", "one", 0],
 ])("begins at the start of a partition %s", async (_, topicId, madeAnew) => {
   const { run, world } = setup([message("x", LAST)]);
-  // Sent with times of hours already compared.
+  // With times of hours already compared.
   world.append(message("y", LAST - 2 * HOUR), 1);
   world.append(message("z", LAST), 1);
   world.topicId = topicId;

@@ -19,23 +19,19 @@ import { type HourReport, reconcileHour } from "./reconcile-hour.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const MAX_HOURS = 31 * 24;
-/** Differences in the report. */
 const MAX_NAMED = 100;
-/** Erased but readable records may still be under erasure. */
+/** An erasure may be under way. */
 const ERASURE_ATTEMPTS = 10;
-/** Differences in the failure's reason. */
 const MAX_IN_REASON = 5;
-/** Of clients; beyond, only clients with a difference are kept. */
+/** Beyond, only clients with a difference are kept. */
 const MAX_ENTRIES = 2_000;
-/** After a long break. */
 const MAX_BEHIND_HOURS = 7 * 24;
 
 export type ReconcileState = {
   readonly from: number;
   readonly to: number;
-  /** Start of the next hour. */
   readonly next: number;
-  /** Where the next hour begins; null: at the first message of its time. */
+  /** null: at the first message of its time. */
   readonly starts: ReconciledUntil["offsets"] | null;
   readonly report: Omit<ReconcileResult, "from" | "to">;
 };
@@ -54,9 +50,9 @@ export const createReconcile = (deps: {
   readonly clients: Pick<ClientStore, "listClients">;
   /** true: erased. */
   readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
-  /** By which an event may claim to be later than its arrival. */
+  /** An event may claim to be this much later than its arrival. */
   readonly maxTimeAheadMs: number;
-  /** Then a later attempt goes on waiting. */
+  /** Then a later attempt goes on. */
   readonly patienceMs: number;
   readonly now: () => number;
   readonly onCompared: (report: HourReport) => void;
@@ -83,7 +79,6 @@ export const createReconcile = (deps: {
     return { from: start, to: end, next: start, starts: null, report };
   };
 
-  /** Resolves when what the ranges hold must be readable. */
   const settled = async (topic: string, ranges: readonly BusRange[], signal: AbortSignal): Promise<void> => {
     const deadline = performance.now() + deps.patienceMs;
     for (;;) {
@@ -166,7 +161,7 @@ export const createReconcile = (deps: {
   };
 };
 
-/** `madeAnew`: the topic has another id, or fewer messages than were compared. */
+/** `madeAnew`: another topic id, or fewer messages than were compared. */
 const rangesOf = async (
   reader: Pick<RangeReader, "bounds" | "offsetsAt" | "topicId">,
   topic: string,
@@ -182,7 +177,7 @@ const rangesOf = async (
     (one) => one.topicId !== null && topicId !== null && one.topicId !== topicId,
   );
   const madeAnew: number[] = [];
-  // Begins at the last end, so that late messages with older times are compared too.
+  // The last end, so that late messages with older times are compared too.
   for (const { partition, start, end } of compared.length === 0 ? [] : await reader.bounds(topic)) {
     const last = compared.find((one) => one.partition === partition)?.offset;
     const isAnew = hasOtherId || (last !== undefined && last > end);
@@ -192,13 +187,12 @@ const rangesOf = async (
   const ends = await reader.offsetsAt(topic, hour + HOUR_MS);
   const ranges = ends.map(({ partition, offset }) => {
     const from = starts.get(partition) ?? 0;
-    // Producers' times may go back: the end may lie before what was compared.
+    // Producers' times may go back.
     return { topic, topicId, partition, from, to: Math.max(from, offset) };
   });
   return { ranges, madeAnew };
 };
 
-/** Keeps the report below a bound. */
 const withHour = (
   report: ReconcileState["report"],
   { report: hour, differences }: Awaited<ReturnType<typeof reconcileHour>>,
@@ -217,7 +211,7 @@ const withHour = (
   };
 };
 
-/** Only places on the bus: the reason is kept longer than records may be. */
+/** Only places: the reason is kept longer than records may be. */
 const failureOf = (result: ReconcileResult, attempt: number): ServiceError => {
   const named = (fate: ReconcileResult["differences"][number]["fate"]): string =>
     result.differences

@@ -1,6 +1,6 @@
 import type { BusMessage, DeadLetter, RangeReader } from "@conversation-export/bus";
 
-/** null when Kafka no longer holds the message at its first place. */
+/** null when Kafka no longer holds it. */
 export const readOriginal = async (
   reader: Pick<RangeReader, "bounds" | "read">,
   { topic, arrival, arrivedAt }: Pick<DeadLetter, "topic" | "arrival" | "arrivedAt">,

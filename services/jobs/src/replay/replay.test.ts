@@ -140,7 +140,6 @@ it("sends nothing in a dry run, and counts the same", async () => {
   fresh();
   expect({ ...(await run()), dryRun: true }).toEqual(dry);
   expect(sent).toHaveLength(7);
-  // Places count only in this topic.
   expect([...topicIds]).toEqual(["one"]);
 });
 

@@ -15,17 +15,16 @@ import { deadLetterKey, type ReplayStore } from "@conversation-export/warehouse"
 import { readOriginal } from "./read-original.ts";
 import { countsOf, noCounts, resultOf } from "./replay-counts.ts";
 
-/** The ranges are fixed at the start, so new dead letters lie after them. */
+/** Ranges are fixed at the start: new dead letters lie after them. */
 export type ReplayState = {
   readonly runId: string;
-  /** `source`: the records' topic; `from` advances. */
   readonly ranges: readonly (BusRange & { readonly source: string })[];
   readonly result: ReplayResult;
 };
 
 const instantOf = (text: string | null): number | null => (text === null ? null : Date.parse(text));
 
-/** Messages carry the place of their first arrival, so a repetition changes nothing. */
+/** A repetition changes nothing: messages carry their first place. */
 export const createReplay = (deps: {
   readonly topics: readonly string[];
   readonly deadLetters: Pick<DeadLetterReader, "ranges" | "read">;
@@ -51,7 +50,7 @@ export const createReplay = (deps: {
       const ranges = state.ranges.map((range) => ({ ...range }));
       const total = counts.read + ranges.reduce((sum, { from, to }) => sum + to - from, 0);
       const partitionsOf = new Map<string, number>();
-      /** Sent in this attempt, or counted in a dry run. */
+      /** Or counted, in a dry run. */
       const seen = new Set<string>();
 
       const noteReplayed = (deadLetter: DeadLetter): void => {

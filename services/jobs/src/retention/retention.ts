@@ -13,10 +13,9 @@ import {
 import { ServiceError } from "@conversation-export/runtime";
 
 const DAY_MS = 86_400_000;
-/** Clocks further apart are wrong. */
 const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 
-/** Clients without a retention lose nothing; the next run finds what one that died left. */
+/** The next run finds what one that died left. */
 export const createRetention = (deps: {
   readonly clients: Pick<ClientStore, "listClients">;
   readonly store: Pick<RetentionStore, "expired" | "serverTime">;
@@ -26,10 +25,7 @@ export const createRetention = (deps: {
 }): JobHandler<RetentionData, RetentionResult> => {
   const { clients, store, now, onErased } = deps;
 
-  /**
-   * The earlier clock, so that a wrong one does not erase young records.
-   * @throws ServiceError `clock_ahead`
-   */
+  /** So that a wrong clock does not erase young records. @throws ServiceError `clock_ahead` */
   const agreedNow = async (): Promise<number> => {
     const [before, server, after] = [now(), await store.serverTime(), now()];
     const difference = Math.max(server - after, before - server);
@@ -54,7 +50,7 @@ export const createRetention = (deps: {
       const at = await agreedNow();
       const cutoffs = known.flatMap((client) => {
         if (client.retentionDays === null || (clientId !== null && client.clientId !== clientId)) return [];
-        // Retention back to before 1970 keeps everything.
+        // Back to before 1970 keeps everything.
         const before = Math.max(0, at - client.retentionDays * DAY_MS);
         return [{ clientId: client.clientId, days: client.retentionDays, before }];
       });
@@ -84,7 +80,7 @@ export const createRetention = (deps: {
         }
         await progress({ done: total, total, unit: "tables" });
       } finally {
-        // A stopped or cancelled run has little time.
+        // A stopped run has little time.
         const end = AbortSignal.timeout(signal.aborted ? 10_000 : 600_000);
         await expired
           .end(end)

@@ -83,7 +83,7 @@ it("follows symbolic links within its places, and none out of them", async () =>
   const refused = { code: "source_not_allowed", retryable: false };
   for (const location of ["links", "links/file.ndjson", "links/folder", "links/folder/b.ndjson", ""])
     await expect(folders.list(join(given, location), signal), location).rejects.toMatchObject(refused);
-  // Listed as a file, a link when read.
+  // It becomes a link before it is read.
   const [first] = files;
   await rm(inside);
   await symlink(outside, inside);

@@ -5,7 +5,6 @@ import type { FileStore } from "./file-store.ts";
 
 const OBJECTS = "s3://";
 
-/** Comparable: folders resolved, without a trailing slash. */
 const formOf = (location: string): string =>
   (location.startsWith(OBJECTS) ? location : resolve(location)).replace(/\/$/, "");
 
@@ -18,13 +17,10 @@ const isWithin = (location: string, place: string): boolean => {
   return one === allowed || one.startsWith(`${allowed}/`);
 };
 
-/** null: the path leads nowhere, which the store will report. */
+/** null: nowhere, as the store will report. */
 const realPath = (path: string): Promise<string | null> => realpath(path).catch(() => null);
 
-/**
- * Also follows links: jobs come from Redis, and files become records of any client.
- * @throws ServiceError `source_not_allowed` from both methods
- */
+/** Jobs come from Redis, and files become records of any client. @throws ServiceError `source_not_allowed` */
 export const withinPlaces = (store: FileStore, places: readonly string[]): FileStore => {
   const refuse = (what: string): never => {
     throw new ServiceError(

@@ -12,7 +12,7 @@ export type LineContext = {
 
 const WHOLE_NUMBER = /^\d{1,15}$/;
 
-/** Possibly as text, since integers of CloudEvents end at 2^31. */
+/** Integers of CloudEvents end at 2^31, so texts count too. */
 function wholeNumber(value: unknown, limit: number): string | undefined {
   const text = typeof value === "number" ? String(value) : value;
   return typeof text === "string" && WHOLE_NUMBER.test(text) && Number(text) < limit ? text : undefined;

@@ -5,7 +5,7 @@ import { z } from "zod";
 
 const count = z.int().min(0);
 
-/** Only messages with this bus time (ms, `to` excluded). */
+/** `busTime` in ms, `to` excluded. */
 const kafkaPartSchema = z.object({
   kind: z.literal("kafka"),
   topic: z.string(),
@@ -29,29 +29,22 @@ export type SourceFile = z.infer<typeof fileSchema>;
 const filesPartSchema = z.object({ kind: z.literal("files"), files: z.array(fileSchema) });
 export type FilesPart = z.infer<typeof filesPartSchema>;
 
-/** As stored in the queue. */
 export const sourcePartSchema = z.discriminatedUnion("kind", [kafkaPartSchema, filesPartSchema]);
 export type SourcePart = z.infer<typeof sourcePartSchema>;
 
-/**
- * A line of a file has topic `file:` with location and tag, its number as offset, reading time as bus time.
- */
+/** A line has topic `file:`, its number as offset, reading time as bus time. */
 export type SourceEvent = { readonly type: EventType; readonly message: BusMessage };
 
 export type SourceProblem = { readonly place: string; readonly reason: string; readonly detail: string };
 
-/** In order; each place has an event or a problem. */
 export type SourceBatch = {
   readonly events: readonly SourceEvent[];
   readonly problems: readonly SourceProblem[];
 };
 
 export type EventSource = {
-  /**
-   * null: everything.
-   * @throws ServiceError `backfill_window` when unsupported, `source_unreadable`, those of the bus
-   */
+  /** @throws ServiceError `backfill_window`, `source_unreadable`, those of the bus */
   parts(window: BackfillWindow | null, signal: AbortSignal): Promise<readonly SourcePart[]>;
-  /** May be repeated; batches of some MB. */
+  /** May be repeated. */
   read(part: SourcePart, signal: AbortSignal): AsyncIterable<SourceBatch>;
 };

@@ -17,10 +17,9 @@ const BATCH_EVENTS = 5_000;
 const BATCH_BYTES = 8 * 1024 * 1024;
 const PART_BYTES = 64 * 1024 * 1024;
 const PART_FILES = 100;
-/** Their list is in Redis while the job runs. */
+/** Their list is stored in Redis. */
 const MAX_FILES = 100_000;
 
-/** A large file is a part of its own. */
 export function groupFiles(files: readonly SourceFile[]): FilesPart[] {
   const parts: SourceFile[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
@@ -37,7 +36,7 @@ export function groupFiles(files: readonly SourceFile[]): FilesPart[] {
   return parts.map((group) => ({ kind: "files", files: group }));
 }
 
-/** Lines are CloudEvents in structured mode; as files have only events' times, windows must be by event. */
+/** Files have only events' times, so windows must be by event. */
 export function createFileSource(deps: {
   readonly location: string;
   readonly store: FileStore;

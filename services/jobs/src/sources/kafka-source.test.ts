@@ -18,7 +18,7 @@ const windowOf = (by: "upload" | "event", from: number, to: number): BackfillWin
   to: new Date(START + to).toISOString(),
 });
 
-/** `times`: since `START`; the first `gone` messages are deleted. */
+/** `times` since `START`; the first `gone` are deleted. */
 const read = async (
   times: readonly number[],
   given: { growsInTime?: boolean; gone?: number; maxTimeAheadMs?: number },
@@ -43,7 +43,7 @@ const read = async (
       topicId: async () => "one",
       bounds: async (topic) =>
         topic === "messages" ? [{ partition: 0, start: gone, end: messages.length }] : [],
-      // As a broker: the first message that is not earlier.
+      // As a broker does.
       offsetsAt: async (topic, ms) => {
         const first = messages.findIndex(({ offset, timestamp }) => offset >= gone && timestamp >= ms);
         return [{ topic, partition: 0, offset: first < 0 ? messages.length : first }];

@@ -10,13 +10,13 @@ const BATCH_MESSAGES = 5_000;
 
 const wrongWindow = (message: string): ServiceError => new ServiceError("backfill_window", message);
 
-/** Windows by upload are read by bus time; those by event reach to the end, since events may be late. */
+/** Windows by event reach to the end, since events may be late. */
 export function createKafkaSource(deps: {
   readonly reader: RangeReader;
   readonly topics: Readonly<Record<EventType, string>>;
-  /** Bus times only grow if the broker sets them. */
+  /** true: the broker sets them. */
   readonly growsInTime: (topic: string) => Promise<boolean>;
-  /** By which an event may claim to be later than its arrival. */
+  /** An event may claim to be this much later than its arrival. */
   readonly maxTimeAheadMs: number;
 }): EventSource {
   const { reader, growsInTime, maxTimeAheadMs } = deps;
@@ -69,7 +69,7 @@ export function createKafkaSource(deps: {
     return window.ranges.map(({ partition, from, to }) => {
       const there = partitions.get(partition);
       if (there === undefined) throw wrongWindow(`${topic} has no partition ${partition}`);
-      // Earlier messages are gone; reading reports them.
+      // Reading reports messages that are gone.
       return { ...there, from, to: Math.min(to, there.to) };
     });
   }

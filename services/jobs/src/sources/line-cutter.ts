@@ -1,7 +1,7 @@
-/** Without its terminator, null when too long; counted from 1. */
+/** null: too long. Counted from 1. */
 export type Line = { readonly number: number; readonly bytes: Buffer | null };
 
-/** Buffers one line at most; leaves blank ones out. */
+/** Leaves blank lines out. */
 export type LineCutter = {
   /** May be views of the chunk. */
   push(chunk: Buffer): Line[];

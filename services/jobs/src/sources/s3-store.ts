@@ -31,7 +31,7 @@ function trouble(location: string, error: unknown): ServiceError {
   });
 }
 
-/** The AWS SDK finds credentials; an interrupted download resumes. */
+/** An interrupted download resumes. */
 export function createS3Store(deps: {
   /** null: AWS. */
   readonly endpoint: string | null;

@@ -24,10 +24,7 @@ function feed(chunks: AsyncIterable<Buffer>, into: Duplex, onError: (error: Erro
   return source;
 }
 
-/**
- * By the name (`.gz`, `.zst`); a file may be several joined.
- * @throws ServiceError `source_unreadable` for broken bytes; what `raw` throws
- */
+/** A file may be several packed ones joined. @throws ServiceError `source_unreadable` */
 export async function* unpack(name: string, raw: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const create = decompressorFor(name);
   if (create === undefined) {

@@ -59,7 +59,6 @@ it("notes dates up to the stable instant, and goes on after an error", async () 
   expect(noted).toHaveLength(2);
   expect(noted[1]).toBe(until);
 
-  // Another process notes them; this one reports it.
   taken = true;
   noted.push(until + 30_000_000);
   await vi.advanceTimersByTimeAsync(INTERVAL_MS);

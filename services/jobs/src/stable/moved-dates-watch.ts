@@ -5,7 +5,7 @@ import type { MovedDates, StableReader } from "@conversation-export/warehouse";
 
 const NOTING = "moved-dates";
 
-/** By one process at a time; while it fails, pages look up more. */
+/** While it fails, pages look up more. */
 export const createMovedDatesWatch = (deps: {
   readonly dates: MovedDates;
   readonly stable: StableReader;

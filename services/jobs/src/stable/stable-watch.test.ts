@@ -105,7 +105,7 @@ it("announces nothing new while ClickHouse's clock is behind, and publishes what
   await watch.start();
   await turn();
   await turn({ clock: 162 * SECOND, running: null });
-  // Announced again: another process may have failed before every replica had it.
+  // Another process may have failed before every replica had it.
   expect(new Set(world.announcements)).toEqual(new Set([160 * SECOND]));
   expect(untils()).toEqual([150, 160]);
   await turn({ clock: 163 * SECOND });
@@ -164,7 +164,6 @@ it("publishes watermarks when a former turn has settled what was readable with t
   await watch.start();
   await vi.advanceTimersByTimeAsync(0);
   await turn({ clock: 102 * SECOND });
-  // What is known later belongs to a later instant.
   const second = { messages: 95 * SECOND };
   await turn({ watermarks: second, clock: 107 * SECOND - 1 });
   for (const seconds of [107, 108, 109, 116, 117]) await turn({ clock: seconds * SECOND });

@@ -11,10 +11,7 @@ const CLOCKS_DIFFER: Micros = 5 * MICROS_IN_SECOND;
 
 type Note = { readonly at: Micros; readonly watermarks: Watermarks };
 
-/**
- * Announces an instant below which ClickHouse rejects INSERTs, then waits for running ones. Any number of
- * processes may.
- */
+/** Any number of processes may run it (docs/internals.md). */
 export const createStableWatch = (deps: {
   readonly coordination: Pick<Coordination, "look" | "announce" | "running">;
   readonly store: StableStore;
@@ -62,13 +59,13 @@ export const createStableWatch = (deps: {
     }
     // Stays so even if the announcements were lost with their table.
     const next = Math.max(Math.min(clock - behind, (inFlight ?? clock) - 1), announced, stored);
-    // Announced again: another process may have failed before every replica had it.
+    // Again: another process may have failed before every replica had it.
     if (next > stored || announced < stored) await coordination.announce(next);
     // After the announcement, or an INSERT could begin between both.
     const running = await coordination.running();
     const until = Math.min(next, ...running.map(({ stamp }) => stamp ?? next));
     if (until <= stored) return;
-    // Of a former turn: readers of watermarks find at least the instant they belong to.
+    // Readers of watermarks find at least the instant they belong to.
     const isCovered = note.at + CLOCKS_DIFFER <= stored;
     await store.save({ until, watermarks: isCovered ? note.watermarks : {} });
     stored = until;

@@ -11,7 +11,6 @@ const HOUR = 3_600 * SECOND;
 let ledger: UploadWindow[] = [];
 let counts: FoundCount[] = [];
 let countedSince: number[] = [];
-/** Counts made when it was asked what is stable. */
 let stableAt: number[] = [];
 let until = 0;
 let now = 0;

@@ -23,7 +23,6 @@ export type WindowsDeps = {
   readonly windowSeconds: number;
   /** After its end. */
   readonly graceSeconds: number;
-  /** Closed windows counted again by each run. */
   readonly lookback: number;
   /** µs since the epoch */
   readonly now: () => Micros;
@@ -32,7 +31,7 @@ export type WindowsDeps = {
 export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, WindowsResult> => {
   const length = deps.windowSeconds * MICROS_IN_SECOND;
 
-  /** By default the first that may have changed since the last run. */
+  /** By default the first that may have changed. */
   const firstWindow = async (data: WindowsData): Promise<Micros> => {
     if (data.since !== null) {
       const since = parseTimestamp(data.since) ?? 0;
@@ -47,7 +46,7 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
     run: ({ data, signal: stop, log }) =>
       deps.exclusive.run(LEDGER, stop, async (signal) => {
         const since = await firstWindow(data);
-        // Read before the count, which may miss batches in flight.
+        // Before the count, which may miss batches in flight.
         const now = deps.now();
         const { until } = await deps.stable.load();
         const counted = await deps.store.count(since, signal);
@@ -70,7 +69,7 @@ export const createWindows = (deps: WindowsDeps): JobHandler<WindowsData, Window
   };
 };
 
-/** Read at each scrape; without an answer the last values stay. */
+/** Without an answer the last values stay. */
 export const registerWindowMetrics = (metrics: Metrics, store: WindowStore): void => {
   metrics.gauge(
     "conversation_export_upload_windows",

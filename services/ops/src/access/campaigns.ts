@@ -25,7 +25,7 @@ const view = (campaign: CampaignRow) => ({
   created_at: campaign.createdAt,
 });
 
-/** @throws CommandError for an unknown or deleted client or campaign */
+/** @throws CommandError */
 export const createCampaigns = (deps: {
   store: CampaignStore;
   clients: Pick<ClientStore, "findClient">;

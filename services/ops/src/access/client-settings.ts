@@ -7,7 +7,6 @@ import type { ClientSettings } from "./clients.ts";
 
 type RateLimits = NonNullable<ClientSettings["rateLimits"]>;
 
-/** Adds to earlier `--rate-limit` options. */
 const rateLimit = (text: string, before: RateLimits = {}): RateLimits => {
   const [, name = "", windows = ""] = /^([^=]*)=(.*)$/.exec(text) ?? [];
   const limit = LIMIT_NAMES.find((known) => known === name);
@@ -35,7 +34,7 @@ export type SettingOptions = {
   retentionDays?: number | "off";
 } & JsonOption;
 
-/** Only those given; null resets one to the configuration. */
+/** null resets to the configuration. */
 export const settingsOf = ({
   linkBounds,
   rateLimit: rateLimits,

@@ -3,7 +3,6 @@ import type { CommandDeps } from "../commands/command-deps.ts";
 import { readWarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
 
-/** @throws CommandError when ClickHouse does not answer */
 export const withClientStore = <T>(
   { env, now }: Pick<CommandDeps, "env" | "now">,
   work: (store: ClientStore) => Promise<T>,

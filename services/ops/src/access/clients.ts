@@ -3,7 +3,7 @@ import type { ClientRow, ClientStore, LimitName } from "@conversation-export/war
 import { CommandError } from "../explain/explain.ts";
 import { type Print, renderJson, renderTable } from "../output/print.ts";
 
-/** null: as export-api is configured; absent: keep the current value. */
+/** null: as export-api is configured; absent: unchanged. */
 export type ClientSettings = {
   readonly linkBounds?: LinkBounds | null;
   readonly rateLimits?: Readonly<Partial<Record<LimitName, readonly RateWindow[] | null>>>;
@@ -54,7 +54,7 @@ const limitsText = (client: Pick<ClientRow, "rateLimits">): string =>
 const retentionText = ({ retentionDays }: Pick<ClientRow, "retentionDays">): string =>
   retentionDays === null ? "-" : `${retentionDays} days`;
 
-/** @throws CommandError for a client that is unknown, deleted or, on `create`, already there */
+/** @throws CommandError */
 export const createClients = (deps: { store: ClientStore; print: Print; now: () => Date }): Clients => {
   const { store, print, now } = deps;
 

@@ -4,10 +4,7 @@ import { CommandError, innermostMessage } from "../explain/explain.ts";
 export const secretManifest = (name: string, key: string): string =>
   `apiVersion: v1\nkind: Secret\nmetadata:\n  name: ${name}\ntype: Opaque\nstringData:\n  key: ${key}\n`;
 
-/**
- * Only the owner reads the file; it is removed when `work` fails.
- * @throws CommandError before `work` when the file exists or cannot be made
- */
+/** Only the owner reads it; removed when `work` fails. @throws CommandError before `work` if it exists */
 export const intoFile = async (path: string, work: () => Promise<string>): Promise<void> => {
   let file: number;
   try {

@@ -13,7 +13,7 @@ export type NewKey = {
   readonly expiresAt: string | null;
   /** File for the key; null: standard output. */
   readonly out: string | null;
-  /** Name of a Kubernetes Secret to write; null: the key only. */
+  /** Of a Kubernetes Secret to write; null: only the key. */
   readonly secret: string | null;
   readonly json: boolean;
 };
@@ -27,7 +27,7 @@ export type Keys = {
   revoke(keyId: string, json: boolean): Promise<void>;
 };
 
-/** @throws CommandError for an unknown or deleted client, or a key that cannot be revoked */
+/** @throws CommandError */
 export const createKeys = (deps: {
   store: ClientStore;
   /** Epoch ms by key id; null: unknown. */

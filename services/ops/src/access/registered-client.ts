@@ -2,11 +2,11 @@ import type { ClientRow } from "@conversation-export/warehouse";
 import type { CommandDeps } from "../commands/command-deps.ts";
 import { withClientStore } from "./client-store.ts";
 
-/** Deleted ones too; null when never registered. @throws CommandError when ClickHouse does not answer */
+/** Deleted ones too; null: never registered. */
 export const findClient = (id: string, deps: Pick<CommandDeps, "env" | "now">): Promise<ClientRow | null> =>
   withClientStore(deps, (store) => store.findClient(id));
 
-/** Only warns, since its events may exist nevertheless. */
+/** Its events may exist nevertheless. */
 export const warnUnlessRegistered = async (
   id: string | undefined,
   deps: Pick<CommandDeps, "env" | "now" | "say">,

@@ -6,16 +6,14 @@ import { readOperator, readWarehouseConfig, type WarehouseConfig } from "../conf
 import { withWarehouse } from "../connect/connections.ts";
 import { explain } from "../explain/explain.ts";
 
-/** Options that name a person. */
 const PERSONAL: ReadonlySet<string> = new Set(["email", "chatterId", "endUserId"]);
 
-/** As typed after `export-ops`: `keys create`. */
 const nameOf = (command: Command): string => {
   const above = command.parent;
   return above === null || above.parent === null ? command.name() : `${nameOf(above)} ${command.name()}`;
 };
 
-/** As given, without names of persons. */
+/** Without names of persons. */
 export const argumentsOf = (command: Command): Record<string, unknown> => {
   const given = Object.entries(command.opts()).filter(
     ([name]) => command.getOptionValueSource(name) === "cli",
@@ -30,10 +28,8 @@ const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
   withWarehouse(server, (session) => createAuditStore({ session }).note([note]));
 
 /**
- * Writes audit entries before and after, unless a dry run; missing tables prevent nothing with
- * `tablesMayBeMissing`.
+ * A dry run has no audit entry; missing tables prevent nothing with `tablesMayBeMissing`.
  * @throws ConfigError without an operator
- * @throws CommandError when the first entry fails
  */
 export const audited = async <T>(
   command: Command,

@@ -8,7 +8,7 @@ import {
 } from "@conversation-export/domain";
 import { InvalidArgumentError } from "commander";
 
-// Each parser throws InvalidArgumentError with the expected form.
+// Each parser throws InvalidArgumentError.
 
 export const matching =
   (shape: RegExp, expectation: string) =>
@@ -70,9 +70,7 @@ export const languageList = (text: string): string[] => {
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/**
- * A day, a date-time (UTC by default) or an age such as 90m, 6h or 3d, as ISO 8601 in UTC with microseconds.
- */
+/** Also an age such as 90m, 6h or 3d; ISO 8601 in UTC with microseconds. */
 export const instant =
   (now: () => Date) =>
   (text: string): string => {
@@ -89,7 +87,7 @@ export const instant =
     return formatTimestampZ(micros);
   };
 
-/** A day, a date-time or a time from now such as 90d, as ISO 8601 in UTC with ms. */
+/** Also a time from now such as 90d; ISO 8601 in UTC with ms. */
 export const future =
   (now: () => Date) =>
   (text: string): string => {
@@ -106,7 +104,6 @@ export const future =
 /** `to` is exclusive. */
 export type OffsetRange = { readonly partition: number; readonly from: number; readonly to: number };
 
-/** Adds PARTITION=FROM-TO to earlier options. */
 export const offsetRange = (text: string, before: readonly OffsetRange[] = []): OffsetRange[] => {
   const [, partition, from, to] = /^(\d{1,5})=(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
   const range = { partition: Number(partition), from: Number(from), to: Number(to) };

@@ -75,7 +75,7 @@ const dataOf = (options: BackfillOptions): BackfillData | string => {
   };
 };
 
-/** The job would only fail later. @throws CommandError for an unknown topic or partition */
+/** The job would only fail later. @throws CommandError */
 const requirePlaces = async ({ window, source }: BackfillData, env: Environment): Promise<void> => {
   if (window?.by !== "offsets") return;
   // Other sources need no brokers, and may name topics that no longer exist.
@@ -104,7 +104,7 @@ const requirePlaces = async ({ window, source }: BackfillData, env: Environment)
   throw wrong(`${topic} has ${there.length} partitions, numbered from 0; there is no partition ${numbers}`);
 };
 
-/** @throws CommandError when landing did not hold the whole window */
+/** @throws CommandError */
 export const refuseUncovered = ({ uncovered }: BackfillResult): null => {
   if (uncovered === null) return null;
   const { before, records } = uncovered;

@@ -69,7 +69,7 @@ const withDeadLetters = <T>(
 
 const refusedAt = (deadLetter: DeadLetter): number => deadLetter.rejectedAt ?? 0;
 
-/** The newest `limit` matching ones; counts of all matching by topic and reason. */
+/** Counts are of all matching ones. */
 const newest = async (
   deadLetters: DeadLetterReader,
   topics: readonly string[],

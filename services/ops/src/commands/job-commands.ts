@@ -38,7 +38,7 @@ export const addJobCommands = (program: Command, deps: CommandDeps): void => {
     audited(command, deps, (report) =>
       withJobs(async (client) => {
         const job = await found(client, id);
-        // The id need not say whether it is an erasure.
+        // The id need not name the queue.
         report({ queue: job.name });
         await work(client, job);
       }),
@@ -149,7 +149,7 @@ Examples:
     .action((id: string, options: YesOption & JsonOption, command: Command) => {
       requireYes(options, `this removes the job ${id}, which cannot be retried afterwards`);
       return changing(command, id, async (client, { name, state, endedAt }) => {
-        // The job may have been retried since `found`: a running job is not removed.
+        // It may have been retried since `found`.
         if (endedAt === null || (await client.remove(name, id)) === "active") {
           throw new CommandError(
             `the job ${id} has not ended, it is ${state}: \`export-ops jobs cancel ${id} --yes\` stops it`,

@@ -10,9 +10,9 @@ import { CommandError, innermostMessage } from "../explain/explain.ts";
 import { renderJson, renderTable } from "../output/print.ts";
 
 type Move = PartitionOffset & {
-  /** null: none is committed, so ingest begins with Kafka's first message. */
+  /** null: ingest begins with Kafka's first message. */
   readonly from: number | null;
-  /** Kafka has deleted older messages. */
+  /** Older messages are deleted. */
   readonly atStart: boolean;
 };
 

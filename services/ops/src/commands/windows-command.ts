@@ -60,7 +60,7 @@ const render = (lines: readonly UploadWindow[]): string =>
     ]),
   );
 
-/** null unless the ledger holds only windows of other lengths. */
+/** null unless all windows have other lengths. */
 export const otherLengths = (windowSeconds: number, lengths: readonly number[]): string | null =>
   lengths.length === 0 || lengths.includes(windowSeconds)
     ? null

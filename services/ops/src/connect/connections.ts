@@ -29,13 +29,13 @@ import { CLICKHOUSE_TLS, explainTlsOnly, KAFKA_TLS, REDIS_TLS } from "../explain
 import { addressOf, speakTls, whyUnreachable } from "./reachable.ts";
 
 const BUS_TIMEOUT_MS = 10_000;
-/** Of a ping; later queries may take longer. */
+/** Of a ping only. */
 const CLICKHOUSE_TIMEOUT_MS = 7_000;
 const REDIS_TIMEOUT_MS = 5_000;
 const HTTP_PORT = 80;
 const LAG_DEADLINE_MS = 5_000;
 
-// Loaded when needed, since each takes a third of a second.
+// Each takes a third of a second to load.
 const loadBus = () => import("@conversation-export/bus");
 const loadQueue = () => import("@conversation-export/queue");
 
@@ -53,7 +53,6 @@ const explainStart = async (error: unknown, servers: KafkaServers): Promise<unkn
   return explainBus(error, servers);
 };
 
-/** @throws CommandError when Kafka does not answer in time */
 export const startPart = async (
   part: BusPart,
   servers: KafkaServers,
@@ -64,7 +63,7 @@ export const startPart = async (
       throw kafkaAway(servers);
     });
   } catch (error) {
-    // Not awaited: ending an attempt to connect takes a while.
+    // Not awaited, since it takes a while.
     part.stop().catch(() => undefined);
     throw await explainStart(error, servers);
   }
@@ -86,10 +85,7 @@ const withBus = async <P extends BusPart, T>(
   }
 };
 
-/**
- * With `patient`, servers that are away are no error.
- * @throws CommandError when no broker accepts connections, or there is no token
- */
+/** With `patient`, servers may be away. @throws CommandError */
 export const requireBrokers = async (servers: KafkaServers, patient = false): Promise<void> => {
   const problem = await whyUnreachable(servers.brokers.map(addressOf), servers.ssl);
   if (problem !== null && !(patient && tlsTroubleOf(problem) === undefined)) {
@@ -111,7 +107,7 @@ export const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({
   log: silentLog(),
 });
 
-/** @throws CommandError when Kafka does not answer: at once, or after `waitMs` */
+/** @throws CommandError at once, or after `waitMs` */
 export const withAdmin = async <T>(
   servers: KafkaServers,
   work: (admin: Admin) => Promise<T>,
@@ -133,7 +129,6 @@ export const withRangeReader = async <T>(
 
 const redisHosts = ({ url }: RedisServer) => parseRedisUrl(url)?.hosts ?? [];
 
-/** @throws CommandError at once when Redis accepts no connections */
 export const requireRedis = async (server: RedisServer): Promise<void> => {
   const tls = parseRedisUrl(server.url)?.tls === true;
   const trusted = server.ca === undefined ? {} : { ca: server.ca };
@@ -141,7 +136,6 @@ export const requireRedis = async (server: RedisServer): Promise<void> => {
   if (problem !== null) throw redisAway(server, problem);
 };
 
-/** @throws CommandError when Redis does not answer */
 export const withJobClient = async <T>(
   server: RedisServer,
   work: (jobs: JobClient) => Promise<T>,
@@ -159,7 +153,6 @@ export const withJobClient = async <T>(
   }
 };
 
-/** @throws CommandError when Redis does not answer */
 export const withRedis = async <T>(server: RedisServer, work: (redis: Redis) => Promise<T>): Promise<T> => {
   await requireRedis(server);
   const { createRedis } = await loadQueue();
@@ -202,7 +195,6 @@ export const explainStore = async (
   return explainWarehouse(error, server, variable);
 };
 
-/** @throws CommandError when ClickHouse does not answer or hangs */
 export const requireClickhouse = async (server: ClickhouseServer): Promise<void> => {
   try {
     await awaitAnswer({ ...server, application: "export-ops", timeoutMs: CLICKHOUSE_TIMEOUT_MS });
@@ -211,7 +203,6 @@ export const requireClickhouse = async (server: ClickhouseServer): Promise<void>
   }
 };
 
-/** @throws CommandError when ClickHouse does not answer or refuses */
 export const withWarehouse = async <T>(
   server: WarehouseConfig,
   work: (session: Session) => Promise<T>,
@@ -227,7 +218,7 @@ export const withWarehouse = async <T>(
   }
 };
 
-/** Retries, since freshly started brokers do not know the group coordinator. */
+/** Freshly started brokers do not know the group coordinator. */
 export const fetchLag = (
   admin: Admin,
   { groupId, topics }: Pick<BusConfig, "groupId" | "topics">,

@@ -1,15 +1,13 @@
 import { within } from "@conversation-export/runtime";
 
-/** Of one question, with connecting. */
+/** With connecting. */
 export const QUESTION_MS = 10_000;
 
 type Opened<C> = { readonly client: C; close(): Promise<unknown> };
 
-/** Made on first use, and kept. */
 export type KeptConnection<C> = {
-  /** @throws as `open`, what `explain` makes of errors, and `late` after `QUESTION_MS` */
   use<T>(work: (client: C) => Promise<T>): Promise<T>;
-  /** Closes a connection on which a question failed. */
+  /** Closes it if a question failed. */
   renew(): void;
   close(): Promise<void>;
 };

@@ -9,10 +9,10 @@ type Tls = NonNullable<KafkaServers["ssl"]>;
 
 const TIMEOUT_MS = 3_000;
 
-/** The port accepts connections, but speaks no TLS. */
+/** Connections are accepted, but without TLS. */
 export const NO_TLS = "ERR_SSL_WRONG_VERSION_NUMBER";
 
-/** null: accepted; else a code such as ECONNREFUSED. */
+/** null: accepted; else an error code. */
 const refusalOf = ({ host, port }: Address, tls: Tls | undefined, verifies = true): Promise<string | null> =>
   new Promise((resolve) => {
     let accepted = false;
@@ -29,7 +29,7 @@ const refusalOf = ({ host, port }: Address, tls: Tls | undefined, verifies = tru
           });
     const end = (answer: string | null): void => {
       socket.destroy();
-      // A server without TLS waits for more bytes, answers something else, or closes.
+      // A server without TLS may wait, answer something else, or close.
       resolve(answer !== null && accepted && tlsTroubleOf(answer) === undefined ? NO_TLS : answer);
     };
     socket.once("connect", () => {
@@ -42,9 +42,7 @@ const refusalOf = ({ host, port }: Address, tls: Tls | undefined, verifies = tru
     socket.once("close", () => end("ECONNRESET"));
   });
 
-/**
- * null when one accepts, else the first one's error code; clients that retry forever would never report it.
- */
+/** null when one accepts; clients that retry forever would never report a failure. */
 export const whyUnreachable = async (addresses: readonly Address[], tls?: Tls): Promise<string | null> => {
   const refusals = await Promise.all(addresses.map((address) => refusalOf(address, tls)));
   return refusals.includes(null) ? null : (refusals[0] ?? null);
@@ -53,7 +51,7 @@ export const whyUnreachable = async (addresses: readonly Address[], tls?: Tls): 
 /** With any certificate. */
 export const speakTls = async (addresses: readonly Address[]): Promise<boolean> => {
   const refusals = await Promise.all(addresses.map((address) => refusalOf(address, {}, false)));
-  // A server that asks for a client certificate speaks TLS too.
+  // A server that asks for a client certificate speaks TLS.
   return refusals.some((refusal) => refusal === null || tlsTroubleOf(refusal) === "client_certificate");
 };
 

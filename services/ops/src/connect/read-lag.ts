@@ -3,7 +3,6 @@ import type { BusConfig } from "../config.ts";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
 import { fetchLag } from "./connections.ts";
 
-/** @throws CommandError that says what to do */
 export const readLag = async (admin: Admin, bus: BusConfig): Promise<PartitionLag[]> => {
   try {
     return await fetchLag(admin, bus);
@@ -15,7 +14,7 @@ export const readLag = async (admin: Admin, bus: BusConfig): Promise<PartitionLa
   }
 };
 
-/** null if unknown for a partition. */
+/** null: unknown for a partition. */
 export const lagOf = (topic: string, partitions: readonly PartitionLag[]): number | null => {
   const lags = partitions.flatMap((one) => (one.topic === topic ? [one.lag] : []));
   return lags.includes(null) ? null : lags.reduce((sum: number, lag) => sum + (lag ?? 0), 0);

@@ -11,7 +11,6 @@ it("is content with the profile that grants prints, and with none of them", () =
 });
 
 it.each([
-  // Printed by a former version.
   [
     {
       readonly: "1",

@@ -8,7 +8,7 @@ const { ok, problem, skipped } = findingsOf("ClickHouse");
 const faultsOf = ({ name, settings }: ClientUser): string => {
   if (!name.startsWith(CLIENT_USER))
     return `sees all clients, since its name does not begin with ${CLIENT_USER}`;
-  // A profile's settings hold although the user may change nothing.
+  // Set by a profile, although the user may change nothing.
   const showing = Object.entries(FIXED_SETTINGS).filter(
     ([setting, fixed]) => (settings[setting] ?? fixed ?? "") !== (fixed ?? ""),
   );
@@ -28,7 +28,7 @@ const faultsOf = ({ name, settings }: ClientUser): string => {
   ].join("; ");
 };
 
-/** null: users cannot be seen. */
+/** null: unknown. */
 export const clientUserFindings = (users: readonly ClientUser[] | null): Findings => {
   if (users === null) {
     return [

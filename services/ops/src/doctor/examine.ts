@@ -19,7 +19,6 @@ const AREA = "settings";
 const { ok, problem } = findingsOf(AREA);
 const ADVICE = "see docs/configuration.md for its values";
 
-/** When the settings cannot be read. */
 const DEADLINE_MS = 72 * 3_600_000;
 
 type Read<T> = { readonly value: T | null; readonly findings: Findings };
@@ -38,7 +37,6 @@ const toFinding = (line: string): Finding => {
   return problem(line.slice(0, at), line.slice(at + 2), ADVICE);
 };
 
-/** A check that fails is a finding too. */
 export const examine = async (env: Environment): Promise<Findings> => {
   const warehouse = tried(readWarehouseConfig, env);
   const bus = tried(readBusConfig, env);

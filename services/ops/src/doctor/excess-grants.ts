@@ -2,18 +2,17 @@ import type { Grant } from "@conversation-export/warehouse";
 
 export type ExcessGrant = {
   readonly text: string;
-  /** It reaches the database's tables, or can be passed on. */
+  /** Reaches the database's tables, or can be passed on. */
   readonly grave: boolean;
 };
 
 const LINE = /^GRANT (.+) ON (.+?) TO .*?( WITH GRANT OPTION)?$/;
 
-/** Not at commas in parentheses, which hold columns of a privilege. */
+/** Parentheses hold columns of a privilege. */
 const listOf = (privileges: string): string[] => privileges.split(/,\s*(?![^(]*\))/);
 
 const withoutColumns = (privilege: string): string => privilege.replace(/\(.*\)$/, "");
 
-/** A place such as `export*.*`. */
 const reaches = (place: string, database: string): boolean => {
   const [name = ""] = place.split(".");
   return name.endsWith("*") ? database.startsWith(name.slice(0, -1)) : name === database;
@@ -30,7 +29,7 @@ const shown = ({ privileges, on }: Grant): Grant[] =>
       : [{ privileges: [privilege], on }],
   );
 
-/** A wider place than needed and the grant option are in excess. `lines` are of `SHOW GRANTS FINAL`. */
+/** A wider place and the grant option are in excess. `lines`: of `SHOW GRANTS FINAL`. */
 export const excessGrants = (
   lines: readonly string[],
   needed: readonly Grant[],
@@ -54,10 +53,10 @@ export const excessGrants = (
   });
 };
 
-/** On all places, but without stored rows. */
+/** They reach no stored row. */
 const OF_NO_TABLE: ReadonlySet<string> = new Set(["REMOTE", "CLUSTER", "CREATE TEMPORARY TABLE"]);
 
-/** Needed on tables of every database, such as for `ON CLUSTER`. */
+/** Such as for `ON CLUSTER`. */
 export const rightsEverywhere = (needed: readonly Grant[]): string[] =>
   needed.flatMap(({ privileges, on }) =>
     on === "*.*" ? privileges.filter((one) => !OF_NO_TABLE.has(one)) : [],

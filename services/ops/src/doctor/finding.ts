@@ -3,10 +3,7 @@ import { CommandError, exitCodeOf, explain } from "../explain/explain.ts";
 import { EXIT, type ExitCode } from "../explain/exit-code.ts";
 import { renderColumns } from "../output/print.ts";
 
-/**
- * `warning`: may cause trouble; `problem`: does not work; `away`: no answer; `skipped`: a variable is
- * missing.
- */
+/** `problem`: does not work; `skipped`: a variable is missing. */
 export type FindingState = "ok" | "warning" | "problem" | "away" | "skipped";
 
 export type Finding = {
@@ -61,7 +58,7 @@ export const failedFinding = (area: string, name: string, error: unknown): Findi
   if (text === undefined) throw error;
   const away = error instanceof CommandError && exitCodeOf(error) === EXIT.away;
   const detail = error instanceof CommandError ? error.detail : null;
-  // Without `detail` the message includes the advice.
+  // The message then includes the advice.
   const { found, advice } = detail ?? { found: text, advice: null };
   return { area, name, state: away ? "away" : "problem", found, advice };
 };

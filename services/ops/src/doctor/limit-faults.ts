@@ -1,13 +1,12 @@
 import { VIEW_LIMITS } from "@conversation-export/warehouse";
 
-/** None, or more than `export-ops grants` prints. */
 export const limitFaults = (settings: Readonly<Record<string, string>>): string[] => {
   const limits = Object.entries(VIEW_LIMITS).map(([name, { most }]) => ({
     name,
     value: Number(settings[name] ?? 0),
     most,
   }));
-  // For ClickHouse 0 is no limit.
+  // 0: no limit.
   const unbounded = limits.filter(({ value }) => value === 0);
   const high = limits.filter(({ value, most }) => value > most);
   return [

@@ -6,7 +6,7 @@ const { warning, problem } = findingsOf("ClickHouse");
 const listed = (settings: readonly ChangedSetting[]): string =>
   settings.map(({ name, value }) => `${name} = ${value}`).join(", ");
 
-/** About settings sent with every statement; nothing where all are default. */
+/** About settings sent with every statement. */
 export const profileFindings = (name: string, changed: readonly ChangedSetting[]): Findings => {
   const [fixed, free] = [changed.filter(({ isFixed }) => isFixed), changed.filter(({ isFixed }) => !isFixed)];
   return [

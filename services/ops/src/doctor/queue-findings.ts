@@ -52,7 +52,7 @@ const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
       );
 };
 
-/** A count is null if Redis lists no clients; without `hasRun` the installation may be new. */
+/** null: Redis lists no clients; without `hasRun` the installation may be new. */
 export const processFinding = (counts: readonly (number | null)[], hasRun: boolean): Finding => {
   const name = "jobs processes";
   const known = counts.filter((count) => count !== null);
@@ -83,10 +83,7 @@ export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[
   return warning(name, `${counts.join(", ")}${most}`, advice.join("; "));
 };
 
-/**
- * If the server takes no writes, reports only that: its schedules run late anyway. `warehouse` null: its
- * variables are wrong.
- */
+/** Of a server that takes no writes reports only that: its schedules run late anyway. */
 export const queueFindings = (server: RedisServer, warehouse: WarehouseConfig | null): Promise<Findings> =>
   attempt(AREA, "server", () =>
     withJobClient(server, async (jobs) => [

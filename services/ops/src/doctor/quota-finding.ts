@@ -7,7 +7,7 @@ const { ok, warning } = findingsOf("ClickHouse");
 const ADVICE =
   "export-api sends the client's id with each query: KEYED BY client_key, user_name (`keyed` in users.xml), without execution_time";
 
-/** One client must not use up the reading user's quotas for all. */
+/** One client must not use up all clients' quota. */
 export const quotaFinding = (quotas: readonly UserQuota[]): Finding => {
   const wrong = quotas.flatMap(({ name, byKey, ofTime }) => [
     ...(byKey ? [] : [`all clients share ${name}`]),

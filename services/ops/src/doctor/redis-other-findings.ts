@@ -12,7 +12,7 @@ const { ok, problem } = findingsOf(AREA);
 const counted = (count: number): string =>
   count === 1 ? "1 jobs process uses" : `${count} jobs processes use`;
 
-/** Locks in Redis keep jobs of different processes apart. `own`: id of this command's Redis. */
+/** Locks in Redis keep jobs apart. */
 export const redisOtherFinding = (
   own: string,
   place: string,

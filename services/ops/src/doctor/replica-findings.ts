@@ -5,7 +5,7 @@ const { ok, warning, problem } = findingsOf("ClickHouse");
 
 const adviceFor = ({ least, most }: ReplicaCounts): string => {
   if (least === most) return `set insert_quorum = ${most} in its profile`;
-  // `auto` is more than half: all of one and of two.
+  // `auto` is all of one or two.
   return most === 2 ? "set insert_quorum = 'auto' in its profile" : "give all shards as many replicas";
 };
 
@@ -15,7 +15,7 @@ const urgentAdviceFor = (replicas: ReplicaCounts): string => {
   return `ClickHouse refuses INSERTs into it: ${now}${adviceFor(replicas)}`;
 };
 
-/** All replicas of a shard must have an INSERT before it is acknowledged. */
+/** All replicas must have an INSERT before its acknowledgement. */
 export const quorumFinding = (
   user: string,
   replicas: ReplicaCounts,
@@ -53,7 +53,6 @@ export const quorumFinding = (
 /** Further behind is more than being busy with new rows. */
 const BEHIND_SECONDS = 60;
 
-/** Nothing where nothing replicates. */
 export const replicaStateFindings = (states: readonly ReplicaState[]): Findings => {
   const findings = states.flatMap(({ server, readOnly, active, total, behindSeconds }) => {
     const name = `replicas on ${server}`;
@@ -91,7 +90,6 @@ export const replicaStateFindings = (states: readonly ReplicaState[]): Findings 
   return [ok("replicas", "all answer and keep up")];
 };
 
-/** Its replicas cannot be counted. */
 export const unknownClusterFinding = (): Finding =>
   problem(
     "replicas",
@@ -99,7 +97,6 @@ export const unknownClusterFinding = (): Finding =>
     "add it to remote_servers, or set CLUSTER to a name in system.clusters",
   );
 
-/** The cluster calls servers replicas, though nothing replicates. */
 export const unreplicatedFinding = ({ most }: ReplicaCounts): Finding =>
   problem(
     "replicas",

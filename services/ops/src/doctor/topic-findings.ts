@@ -5,7 +5,7 @@ import { type Finding, type Findings, findingsOf } from "./finding.ts";
 const { ok, warning, problem } = findingsOf("Kafka");
 
 const DAY_MS = 86_400_000;
-/** Less loses events when ingest stops for days, and dead letters before they are read. */
+/** Ingest may stop for days. */
 const SHORT_RETENTION_MS = 3 * DAY_MS;
 
 export type TopicKind = "events" | "dead-letters" | "commands";
@@ -14,7 +14,6 @@ export type TopicFacts = {
   readonly topic: string;
   readonly kind: TopicKind;
   readonly partitions: number;
-  /** Read from the broker. */
   readonly config: Readonly<Record<string, string>>;
   /** As `topics create` sets them. */
   readonly wanted: Readonly<Record<string, string>>;

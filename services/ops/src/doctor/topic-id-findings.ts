@@ -7,7 +7,7 @@ import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 const AREA = "Kafka";
 const { ok, warning, problem } = findingsOf(AREA);
 
-/** So long a topic created anew is a warning. */
+/** After being created anew. */
 const SHOWN_MS = 7 * 86_400_000;
 
 const READ_ANEW =
@@ -51,7 +51,7 @@ export const topicIdFindings = (
 
 const UNKNOWN: TopicIdentity = { topicId: null, createdAnew: null };
 
-/** Other checks report that a server is away. */
+/** Other checks report absent servers. */
 export const identityFindings = async (bus: BusConfig, warehouse: WarehouseConfig): Promise<Findings> => {
   const found = await attempt(AREA, "topic ids", async () => {
     const [ids, known] = await Promise.all([

@@ -22,9 +22,9 @@ const { ok, warning, problem } = findingsOf(AREA);
 
 /** Oldest version tested. */
 const TESTED_VERSION = [25, 8] as const;
-/** Beyond, watermarks are not stored and upload times are wrong. */
+/** Beyond, watermarks are not stored. */
 const MAX_CLOCK_DIFFERENCE_MS = 1_000;
-/** export-api waits this long for a slow reader, so ClickHouse must wait longer. */
+/** export-api waits this long for a slow reader. */
 const MIN_SEND_TIMEOUT_S = 60;
 const MIN_FREE_SHARE = 0.15;
 const MANY_PARTS = 300;
@@ -199,7 +199,6 @@ const keyFinding = async (server: WarehouseConfig): Promise<Finding> => {
       );
 };
 
-/** Older: ingest is stopped or lags. */
 const OLD_WATERMARK_MS = 10 * 60_000;
 
 const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
@@ -232,7 +231,7 @@ const clientFinding = async (server: WarehouseConfig): Promise<Finding> => {
       );
 };
 
-/** `secret`: SUPPRESSION_SECRET, null without one. */
+/** `secret`: SUPPRESSION_SECRET. */
 export const warehouseFindings = async (
   server: WarehouseConfig,
   users: ServiceUsers,
@@ -252,7 +251,7 @@ export const warehouseFindings = async (
       const { version, aheadMs, uncertainMs } = await explained(inspector.clock());
       return [versionFinding(version, new URL(server.url).host), clockFinding(aheadMs, uncertainMs)];
     });
-    // One finding means no answer: further checks would only time out.
+    // It does not answer: further checks would time out.
     if (answers.length === 1) return answers;
     const checks: [string, () => Promise<Findings>][] = [
       ["schema", async () => [await schemaFinding(inspector)]],

@@ -41,7 +41,7 @@ export const USERS: readonly { readonly user: CheckedUser; readonly variable: st
   ...WAREHOUSE_USERS.map((user) => ({ user, variable: `CLICKHOUSE_${user.toUpperCase()}_URL` })),
 ];
 
-/** For the migrator only what `doctor` can ask about. */
+/** For the migrator what `doctor` can ask about. */
 export const neededBy = (user: CheckedUser, database: string, topology: Topology): readonly Grant[] => {
   if (user !== "migrator") return grantsOf(user, database, topology);
   const needed = [
@@ -112,7 +112,7 @@ const readonlyFinding = async (inspector: Inspector, name: string): Promise<Find
 const analystAdvice =
   "`export-ops grants --analyst` prints the statement that sets them; every user who reads the views needs it";
 
-/** Analysts must see only what views show, and not take the whole server. */
+/** Analysts must not see what views leave out. */
 const viewFindings = async (inspector: Inspector, name: string): Promise<Findings> => {
   const loose = await inspector.looseSettings(Object.keys(FIXED_SETTINGS));
   const limits = await inspector.settings(Object.keys(VIEW_LIMITS));

@@ -12,7 +12,7 @@ import { followRequest, queueRequest, requestFields } from "./request-job.ts";
 import { storedRequests } from "./stored-requests.ts";
 import { requestId } from "./subject.ts";
 
-/** @throws CommandError for an unknown request, or one that does not wait */
+/** @throws CommandError */
 const findWaiting = async (requests: RequestStore, id: string): Promise<DataSubjectRequest> => {
   const found = await requests.findAny(id);
   if (found === null) throw new CommandError(`there is no request ${id}`);

@@ -6,7 +6,7 @@ import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import { DETACH_FLAG, type DetachOption, startJob } from "../jobs/start-job.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 
-/** For a restored backup that brings back erased records. */
+/** After a restore. */
 export const addEraseAgainCommand = (program: Command, deps: CommandDeps): void => {
   program
     .command("erase-again")

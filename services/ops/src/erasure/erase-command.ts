@@ -60,7 +60,7 @@ Examples:
     )
     .action(async (id: string | undefined, options: EraseOptions, command: Command) => {
       const { client, email, chatterId, endUserId, file } = options;
-      // Subcommands would inherit a required option.
+      // Subcommands would inherit it as required.
       if (client === undefined) return command.error("error: required option '--client <id>' not specified");
       const named = email !== undefined || chatterId !== undefined || endUserId !== undefined;
       if (id === undefined && !named && file === undefined) {
@@ -97,7 +97,7 @@ Examples:
             return;
           }
           await withJobClient(redis, async (jobs) => {
-            // Checks Redis first, so that no request is stored without a job.
+            // First, so that no request is stored without a job.
             await jobs.counts();
             const request = found ?? (await requests.open(client, subject as DataSubject));
             await queueRequest(jobs, request, requests);
@@ -112,7 +112,7 @@ Examples:
   addApprovalCommands(erase, deps);
 };
 
-/** @throws CommandError for a request that `--yes` does not continue */
+/** @throws CommandError */
 const requireOpen = ({ requestId: id, status }: DataSubjectRequest): void => {
   if (status === "failed" || status === "refused") {
     throw new CommandError(

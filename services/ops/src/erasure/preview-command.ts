@@ -68,7 +68,6 @@ export const addPreviewCommand = (erase: Command, deps: CommandDeps): void => {
           throw new CommandError(`the request ${id ?? ""} is ${request.status}: only open ones are counted`);
         const { found, rows, stored } = await countReach(session, { ...request, subject: request.subject });
         const records = LIST_NAMES.reduce((sum, list) => sum + found[list], 0);
-        // A person named in options has no request yet.
         const asked = id !== undefined && {
           received: iso(request.receivedAt),
           due: iso(request.receivedAt + readServiceSettings(env).erasureDeadlineMs),

@@ -20,7 +20,6 @@ export const requestFields = (request: DataSubjectRequest) => ({
   job: jobOf(request.requestId).id,
 });
 
-/** Marks a new request as queued. */
 export const queueRequest = async (
   jobs: JobClient,
   request: DataSubjectRequest,
@@ -31,7 +30,7 @@ export const queueRequest = async (
   if (status === "received") await requests.setStatus(client, id, "queued");
 };
 
-/** With `--detach` only prints how to follow it. */
+/** With `--detach` only says how. */
 export const followRequest = async (
   jobs: JobClient,
   request: DataSubjectRequest,
@@ -41,7 +40,7 @@ export const followRequest = async (
 ): Promise<void> => {
   const job = jobOf(request.requestId);
   const json = options.json ?? false;
-  // Its job queues a new request; an open one keeps its status.
+  // The job queues a new request.
   const status = request.status === "received" ? "queued" : request.status;
   const { print } = deps;
   if (options.detach === true) {

@@ -59,7 +59,7 @@ const readSubjectFile = async (path: string): Promise<unknown> => {
 const problemsOf = (error: z.ZodError): string =>
   error.issues.map(({ path, message }) => `${path.join(".") || "it"} ${message}`).join("; ");
 
-/** Checks as export-api does. @throws CommandError for an unreadable file or an invalid request */
+/** Checks as export-api does. @throws CommandError */
 export const subjectOf = async (options: SubjectOptions): Promise<DataSubject> => {
   const { email, chatterId, endUserId, file } = options;
   const body: unknown =

@@ -2,13 +2,11 @@ import { type TlsTrouble, tlsTroubleOf } from "@conversation-export/runtime";
 
 export type TlsWords = {
   readonly server: string;
-  /** Variable with the address. */
   readonly address: string;
-  /** Variable with the file of trusted authorities. */
   readonly authorities: string;
   readonly switchOn: string;
   readonly switchOff: string;
-  /** Variables of the client's certificate and key; null: none. */
+  /** Variables; null: none. */
   readonly ownCertificate: string | null;
 };
 

@@ -10,10 +10,10 @@ import { isAwayError, WarehouseError } from "@conversation-export/warehouse";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { CLICKHOUSE_TLS, explainTls, KAFKA_TLS, REDIS_TLS } from "./explain-tls.ts";
 
-/** For errors that the operator can fix. */
+/** The operator can fix it. */
 export class CommandError extends Error {
   readonly exitCode: ExitCode;
-  /** Halves of the message; null: it has none. */
+  /** null: no halves. */
   readonly detail: { readonly found: string; readonly advice: string } | null;
 
   constructor(
@@ -59,7 +59,6 @@ const awayError = (
     { cause, exitCode: EXIT.away },
   );
 
-/** Variables beside the ClickHouse address in `variable`. */
 export const credentialsBeside = (variable: string): string =>
   `${variable.replace(/URL$/, "USER")} and ${variable.replace(/URL$/, "PASSWORD")}`;
 
@@ -84,14 +83,11 @@ const warehouseProblem = (error: WarehouseError, { username, pathname }: URL, va
 
 const BROKEN_OFF: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
-/** Looks like a server that speaks only TLS. */
+/** The server may speak only TLS. */
 export const mayWantTls = (error: unknown): boolean =>
   error instanceof WarehouseError && (BROKEN_OFF.has(error.causeName) || error.causeName.startsWith("HPE_"));
 
-/**
- * Never with the password; other errors stay. With several shards the error names the server; `variable`
- * holds the URL.
- */
+/** Never with the password; other errors stay. */
 export const explainWarehouse = (
   error: unknown,
   { url }: ClickhouseServer,
@@ -174,7 +170,6 @@ const REFUSED_BY_REDIS = /WRONGPASS|NOAUTH|invalid (username-)?password|without 
 
 export const REFUSES_WRITES = "refuses writes";
 
-/** A Redis that takes no writes, and what to do. */
 const NO_WRITES: readonly (readonly [word: RegExp, advice: string])[] = [
   [/\bOOM\b/, "its memory is full: raise maxmemory, and do not let it evict"],
   [/\bNOREPLICAS\b/, "fewer replicas are connected than min-replicas-to-write wants: bring them back"],
@@ -182,7 +177,7 @@ const NO_WRITES: readonly (readonly [word: RegExp, advice: string])[] = [
   [/\bREADONLY\b/, "it is a replica: name the primary, or the sentinels, in REDIS_URL"],
 ];
 
-/** Redis 6 puts this before answers to a script's commands. */
+/** Redis 6 puts this before answers in scripts. */
 const IN_SCRIPT = /^ERR Error running script .*: -(?=[A-Z]+ )/;
 
 const redisRefuses = (where: string, answer: string, cause: unknown): CommandError => {
@@ -232,7 +227,7 @@ export const redisInClusterMode = (server: RedisServer, cause: unknown): Command
     { cause },
   );
 
-/** undefined: the error is a bug. */
+/** undefined: a bug. */
 export const explain = (error: unknown): string | undefined => {
   if (error instanceof CommandError) return error.message;
   if (!(error instanceof ServiceError)) return undefined;
@@ -241,7 +236,6 @@ export const explain = (error: unknown): string | undefined => {
   return message.includes(inner) ? message : `${message}: ${inner}`;
 };
 
-/** After an error. */
 export const exitCodeOf = (error: unknown): ExitCode => {
   if (error instanceof CommandError) return error.exitCode;
   return error instanceof ConfigError ? EXIT.usage : EXIT.failed;

@@ -11,8 +11,7 @@ const LOOK_EVERY_MS = 1_000;
 export const howToFollow = (id: string): string => `\`export-ops jobs follow ${id}\``;
 
 /**
- * Returns the ended job.
- * @throws CommandError after Ctrl-C and when Redis stays away (the job continues), or when the job is gone
+ * @throws CommandError after Ctrl-C, without Redis (the job continues both times), or when the job is gone
  */
 export const followJob = async (
   jobs: Pick<JobClient, "follow" | "workers">,

@@ -1,6 +1,6 @@
 import type { JobView } from "@conversation-export/queue";
 
-/** Caused by the request itself or vanished input: a retry fails again. */
+/** A retry fails again. */
 const WRONG_INPUT: ReadonlySet<string> = new Set([
   "backfill_rows_gone",
   "backfill_window",
@@ -13,10 +13,10 @@ const WRONG_INPUT: ReadonlySet<string> = new Set([
   "unknown_topic",
 ]);
 
-/** Before the reason of the first failed part. */
+/** Before the first failed part's reason. */
 const OF_PART = /^parts_failed: \d+ of \d+ parts failed; \S+: /;
 
-/** true: only a new job can help. */
+/** Only a new job can help. */
 export const wasAskedWrongly = ({ reason }: Pick<JobView, "reason">): boolean => {
   const code = /^(\w+): /.exec((reason ?? "").replace(OF_PART, ""))?.[1];
   return code !== undefined && WRONG_INPUT.has(code);

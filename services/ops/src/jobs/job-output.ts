@@ -54,7 +54,6 @@ export const renderJobs = (jobs: readonly JobView[]): string =>
     ]),
   );
 
-/** Or what an erasure left to an operator. */
 const noteOf = ({ reason, result }: JobView): string => {
   const { held } = z
     .object({ held: z.int().default(0) })
@@ -89,7 +88,7 @@ export const renderJob = (job: JobView): string => {
   return `${renderColumns(rows)}${result}`;
 };
 
-/** @throws CommandError when it failed or was cancelled */
+/** @throws CommandError unless completed */
 export const printEnded = (job: JobView, json: boolean, print: Print): void => {
   if (json) print(renderJson(jobFields(job)));
   else if (job.result !== null) print(renderResult(job.result));

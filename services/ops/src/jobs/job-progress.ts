@@ -10,7 +10,7 @@ const BAR_WIDTH = 28;
 
 export type ProgressDisplay = {
   show(job: JobView): void;
-  /** `stale`: hides the progress shown until the next call. */
+  /** `stale`: hides what is shown until the next call. */
   report(text: string, stale?: boolean): void;
   stop(): void;
 };
@@ -23,7 +23,7 @@ const shareOf = ({ progress, parts }: JobView): number | null => {
   return parts === null || parts.total === 0 ? null : parts.done / parts.total;
 };
 
-/** null when the job runs normally. */
+/** null: it runs. */
 const hindrance = (job: JobView): string | null => {
   if (job.cancelling) return "is being cancelled";
   if (job.state === "delayed") {
@@ -110,7 +110,6 @@ const bar = (id: string, say: Print, stream: NodeJS.WriteStream): ProgressDispla
     },
     report: (text, stale = false) => {
       old = stale ? text : null;
-      // The line replaces the bar, which is drawn again below it.
       drawn.stop();
       say(`${id}: ${text}`);
       if (latest !== undefined) draw(latest);
@@ -122,7 +121,6 @@ const bar = (id: string, say: Print, stream: NodeJS.WriteStream): ProgressDispla
   };
 };
 
-/** A bar on a terminal, else lines. */
 export const createJobProgress = (deps: {
   readonly id: string;
   readonly say: Print;

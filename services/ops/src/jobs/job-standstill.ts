@@ -2,13 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { JobView } from "@conversation-export/queue";
 import type { Print } from "../output/print.ts";
 
-/** Before a standstill is reported. */
 const RUNNING_PATIENCE_MS = 30_000;
 const WAITING_PATIENCE_MS = 10_000;
 
 export type StandstillWatch = {
   see(job: JobView): void;
-  /** Call it about every second; reports a standstill once. */
+  /** Call it every second. */
   look(): Promise<void>;
   restart(): void;
 };
@@ -53,7 +52,7 @@ export const createStandstillWatch = (deps: {
   };
 
   const isStill = (job: JobView): boolean => {
-    // Until its next attempt a job is expected to stand still.
+    // Expected until its next attempt.
     const since = Math.max(movedAt, job.nextAttemptAt?.getTime() ?? 0);
     const waits = job.state === "waiting" || job.state === "delayed";
     return now() - since >= (waits ? WAITING_PATIENCE_MS : RUNNING_PATIENCE_MS);
@@ -72,7 +71,7 @@ export const createStandstillWatch = (deps: {
         const workers = await deps.workers();
         if (latest === asked && said) deps.report(describeStandstill(asked.state, workers));
       } catch {
-        // Without Redis nothing is known; `followJob` reports that.
+        // `followJob` reports Redis.
         said = false;
       }
     },

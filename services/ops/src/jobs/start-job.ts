@@ -10,13 +10,10 @@ export type DetachOption = { readonly detach?: true };
 
 export const DETACH_FLAG = ["--detach", "add the job without waiting for it"] as const;
 
-/** Line for standard error; null: none. */
+/** null: none. */
 type Hint<Result> = (result: Result) => string | null;
 
-/**
- * With `--detach` only prints how to follow the job.
- * @throws CommandError when it fails or is cancelled, and as `followJob`
- */
+/** With `--detach` only says how to follow. @throws CommandError unless completed */
 export const startJob = async <Data, Result>(
   type: JobType<Data, Result>,
   data: Data,
@@ -27,13 +24,12 @@ export const startJob = async <Data, Result>(
   withJobClient(readQueueConfig(deps.env), async (jobs) => {
     const { id } = await jobs.add(type, data);
     await followToEnd(jobs, { name: type.name, id }, options, deps, (result) => {
-      // A result of another version gets no hint.
+      // It may be of another version.
       const { success, data: known } = type.result.safeParse(result);
       return success ? hint(known) : null;
     });
   });
 
-/** With `--detach` only prints how to follow it. */
 export const followToEnd = async (
   jobs: Pick<JobClient, "follow" | "workers">,
   job: { readonly name: JobType<unknown, unknown>["name"]; readonly id: string },

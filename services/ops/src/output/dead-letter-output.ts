@@ -4,7 +4,6 @@ import { visibleLines } from "./visible-lines.ts";
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
-/** Topic of the event, and place in its dead-letter topic. */
 export const deadLetterName = ({ topic, place }: Pick<DeadLetter, "topic" | "place">): string =>
   `${topic}/${place.partition}/${place.offset}`;
 

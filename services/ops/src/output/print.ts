@@ -7,7 +7,7 @@ export const renderTable = (
   rows: readonly (readonly (string | number)[])[],
 ): string => renderColumns([heading, ...rows]);
 
-/** A line end in a quoted text would look like a row. */
+/** A line end would look like a row. */
 const cellOf = (value: string | number): string =>
   visibleLines(String(value)).replaceAll("\n", "\\n").replaceAll("\t", "\\t");
 

@@ -5,7 +5,6 @@ const MOST_ENTRIES = 20;
 
 const words = (key: string): string => key.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase();
 
-/** For a dry run. */
 const WOULD: Readonly<Record<string, string>> = {
   replayed: "would replay",
   deleted: "would delete",
@@ -60,6 +59,5 @@ const rowsOf = (name: string, value: unknown, label: Label): (readonly [string, 
   return Object.entries(value).flatMap(([key, entry]) => rowsOf(label(key, name), entry, label));
 };
 
-/** Of a dry run what would be done. */
 export const renderResult = (result: unknown): string =>
   renderColumns(rowsOf("", result, isDryRun(result) ? asDryRun : asDone));

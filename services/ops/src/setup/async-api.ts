@@ -8,7 +8,6 @@ refused and where rejected events go: docs/events.md.`;
 
 const STRUCTURED = "application/cloudevents+json";
 const BINARY = "application/json";
-/** Of the Kafka bindings. */
 const BINDINGS = { bindingVersion: "0.5.0" } as const;
 
 type Schema = Readonly<Record<string, unknown>>;

@@ -9,7 +9,6 @@ import { z } from "zod";
 /** Below docs/schemas. */
 export type SchemaFile = { readonly name: string; readonly text: string };
 
-/** In structured mode. */
 const events = (): [type: string, event: z.ZodObject][] => [
   ...Object.values(RECORD_KINDS).map(({ type, form }): [string, z.ZodObject] => [
     type,
@@ -18,13 +17,13 @@ const events = (): [type: string, event: z.ZodObject][] => [
   [SMS_TRIGGER_TYPE, smsTriggerEventSchema],
 ];
 
-/** In structured mode, attributes and `data`, by type. */
+/** Structured mode, by type. */
 export const schemasByType = (
   target: "draft-2020-12" | "draft-7",
 ): [type: string, schema: z.core.JSONSchema.BaseSchema][] =>
   events().map(([type, event]) => [
     type,
-    // Free-form objects describe themselves by metadata.
+    // They describe themselves by metadata.
     z.toJSONSchema(event, { target, io: "input", unrepresentable: "any" }),
   ]);
 

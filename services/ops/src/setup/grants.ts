@@ -17,7 +17,7 @@ const databaseOf = ({ url }: WarehouseConfig): string => decodeURIComponent(new 
 const listed = (grants: readonly Grant[]): string =>
   grants.map(({ privileges, on: place }) => `  ${privileges.join(", ")} ON ${place}`).join(",\n");
 
-/** `server`'s address names the database; `exact` also revokes every other right. */
+/** `exact` also revokes every other right. */
 export const printGrants = (
   server: WarehouseConfig,
   users: readonly WarehouseUser[],
@@ -38,7 +38,7 @@ export const printGrants = (
   }
 };
 
-/** @throws CommandError on a cluster, where readers of the views see the tables behind them too */
+/** @throws CommandError on a cluster, where readers of the views see the tables */
 export const printClientUser = (
   server: WarehouseConfig,
   clientId: string,
@@ -60,11 +60,10 @@ export const printClientUser = (
   print(`GRANT\n${listed(grants)}\n  TO \`${user}\`${exact ? " WITH REPLACE OPTION" : ""};\n`);
 };
 
-/** With a place for each password. */
 export const printRedisUsers = async (json: boolean, print: Print): Promise<void> => {
   const { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } = await import("@conversation-export/queue");
   const users = [
-    // A file without this user lets everybody in as it, whatever `requirepass` says.
+    // Without it everybody gets in, whatever `requirepass` says.
     { user: "default", rules: REDIS_DEFAULT_RULES },
     ...REDIS_USERS.map((user) => ({ user, rules: redisRules(user) })),
   ];

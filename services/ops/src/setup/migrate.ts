@@ -4,17 +4,13 @@ import type { WarehouseConfig } from "../config.ts";
 import { explainStore, requireClickhouse } from "../connect/connections.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
-/** Another migration may rewrite large tables. */
+/** Another migration may rewrite tables. */
 const LOCKED_DEADLINE_MS = 660_000;
 
 const placed = (name: string, shard: string | undefined): string =>
   shard === undefined ? name : `${name} on ${shard}`;
 
-/**
- * Waits while another run holds the lock.
- * @throws CommandError when ClickHouse does not answer or refuses
- * @throws ServiceError when a migration fails
- */
+/** Waits for the lock. @throws CommandError, or ServiceError when a migration fails */
 export const applyMigrations = async (
   config: WarehouseConfig,
   json: boolean,

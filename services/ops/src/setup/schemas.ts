@@ -6,7 +6,7 @@ import { eventSchemas } from "./event-schemas.ts";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
-/** Node's recursive `mkdir` loops forever below /proc, where `mkdir` fails with ENOENT. */
+/** Node's recursive `mkdir` loops forever below /proc. */
 const makeFolder = async (path: string): Promise<void> => {
   try {
     await mkdir(path);
@@ -19,7 +19,7 @@ const makeFolder = async (path: string): Promise<void> => {
   }
 };
 
-/** Prints one JSON object by file name, or writes files. @throws CommandError for the folder */
+/** @throws CommandError for the folder */
 export const putSchemas = async (folder: string | undefined, json: boolean, print: Print): Promise<void> => {
   const files = [...eventSchemas(), asyncApi()];
   if (folder === undefined) {

@@ -9,13 +9,13 @@ import { renderJson, renderTable } from "../output/print.ts";
 
 /** The broker's default: 1 MiB and the overhead of a batch. */
 const DEFAULT_MAX_MESSAGE_BYTES = 1_048_588;
-/** Broker time: clocks of producers must not decide which events are late. */
+/** Producers' clocks must not decide which events are late. */
 export const TIMESTAMP_TYPE = "LogAppendTime";
 
 export type TopicOptions = {
   readonly partitions: number;
   readonly replication: number;
-  /** As given; null: the default applies. */
+  /** null: the default. */
   readonly asked: { readonly partitions: number | null; readonly replication: number | null };
   readonly timeoutMs: number;
   readonly json: boolean;
@@ -27,7 +27,7 @@ export const wantedTopics = (
 ): NewTopic[] => {
   const common = { partitions: options.partitions, replicationFactor: options.replication };
   const config = { "message.timestamp.type": TIMESTAMP_TYPE };
-  // A payload of the largest size must fit with the headers that hold the reason.
+  // The largest payload must fit with the headers.
   const deadLetterConfig = { ...config, "max.message.bytes": String(2 * DEFAULT_MAX_MESSAGE_BYTES) };
   return [
     ...topics.map((topic) => ({ topic, ...common, config })),
@@ -68,7 +68,7 @@ const describeTopic = async (admin: Admin, topic: string) => {
   };
 };
 
-/** @throws CommandError when Kafka refuses or does not answer in time; an attempt to connect then goes on */
+/** @throws CommandError; an attempt to connect may go on */
 export const createTopics = async (
   config: BusConfig,
   options: TopicOptions,

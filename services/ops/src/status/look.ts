@@ -36,7 +36,7 @@ const readTopicLags = ({ bus }: StatusConnections): Promise<TopicLag[]> =>
     });
   });
 
-/** By offsets, so no dead letter is read. */
+/** Reads no dead letter. */
 const readDeadLetters = async (
   { bus, warehouse }: StatusConnections,
   at: Date,
@@ -56,7 +56,7 @@ const readDeadLetters = async (
       start < end ? [{ topic, topicId, partition, start }] : [],
     ),
   );
-  // The part of the watermarks says why ClickHouse does not answer.
+  // The watermarks' part gives the reason.
   const replayed = await asked(warehouse.use(({ session }) => countReplayed(session, kept)));
   return topics.map(({ topic, bounds, recent }) => {
     const count = bounds.reduce((sum, { start, end }) => sum + end - start, 0);
@@ -120,10 +120,7 @@ const readProcesses = ({ queue }: StatusConnections): Promise<Processes> =>
     return { redis: version, workers };
   });
 
-/**
- * Asks all servers at once; no part takes longer than twice `QUESTION_MS`. `topics` in the order of the
- * lists.
- */
+/** No part takes longer than twice `QUESTION_MS`. `topics` in the order of the lists. */
 export const look = async (
   connections: StatusConnections,
   topics: readonly string[],

@@ -3,7 +3,7 @@ import { EXIT } from "../explain/exit-code.ts";
 import { failuresOf, type PartName, type Status } from "./status.ts";
 import { patienceOf, THRESHOLDS } from "./thresholds.ts";
 
-/** An alert fires on it when it stays. */
+/** Alerts fire if it stays. */
 export type Mark = { readonly part: PartName; readonly alert: string; readonly found: string };
 
 const secondsSince = (at: Date, instant: number): number => Math.floor((at.getTime() - instant) / 1000);
@@ -92,7 +92,7 @@ const ofQueues = ({ at, queues, held }: Status): Mark[] => {
   return found;
 };
 
-/** The alert for an absent server, and its parts, the first to be named. */
+/** The first part is named. */
 const SERVERS: readonly {
   readonly alert: string;
   readonly name: string;

@@ -3,7 +3,6 @@ import { renderColumns, renderTable } from "../output/print.ts";
 import { type Mark, marksOf, runbookOf } from "./marks.ts";
 import { failuresOf, type Kafka, type PartName, type Processes, type Status } from "./status.ts";
 
-/** Could not be asked. */
 const UNKNOWN = "?";
 const NONE = "-";
 

@@ -75,11 +75,11 @@ const lateOf = (server: string) => (): CommandError =>
     { exitCode: EXIT.away },
   );
 
-/** An attempt to connect may go on after this. */
+/** An attempt to connect may go on. */
 export const closeConnections = ({ bus, warehouse, queue }: StatusConnections): Promise<unknown> =>
   within(Promise.all([bus, warehouse, queue].map((one) => one.close())), CLOSE_MS, () => undefined);
 
-/** Opens nothing before its use, which may throw ConfigError. */
+/** Opens nothing before its use. */
 export const createStatusConnections = (env: Environment, now: () => number): StatusConnections => ({
   bus: createKeptConnection<Bus>({
     open: async () => {
@@ -102,7 +102,7 @@ export const createStatusConnections = (env: Environment, now: () => number): St
       const config = readWarehouseConfig(env);
       const settings = readServiceSettings(env);
       await requireClickhouse(config);
-      // A ping keeps this one connection open between two looks.
+      // A ping keeps it open.
       const own = createSession({
         ...config,
         application: "export-ops",

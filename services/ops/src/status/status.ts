@@ -11,9 +11,8 @@ export type TopicLag = {
   readonly topic: string;
   /** Messages; null: unknown. */
   readonly lag: number | null;
-  /** Something may not be read yet. */
+  /** Some may be unread. */
   readonly filled: boolean;
-  /** Deleted by Kafka before ingest read them. */
   readonly lost: number;
 };
 
@@ -21,26 +20,24 @@ export type DeadLetterCount = {
   readonly topic: string;
   readonly kept: number;
   readonly lastHour: number;
-  /** null: ClickHouse did not say. */
+  /** null: unknown. */
   readonly notReplayed: number | null;
 };
 
 export type Kafka = {
   readonly brokers: number;
-  /** Ingest processes in the group. */
   readonly members: number;
 };
 
 export type Processes = {
   readonly redis: string | null;
-  /** null: Redis does not list its clients. */
+  /** null: Redis lists no clients. */
   readonly workers: number | null;
 };
 
 export type Tables = {
   readonly clickhouse: string;
   readonly applied: number;
-  /** Names of migrations. */
   readonly pending: readonly string[];
   readonly changed: readonly string[];
   readonly later: readonly string[];
@@ -50,16 +47,15 @@ export type Tables = {
 export type Status = {
   readonly at: Date;
   readonly lag: Asked<readonly TopicLag[]>;
-  /** From Kafka, and ClickHouse for replays. */
+  /** Replays: from ClickHouse. */
   readonly deadLetters: Asked<readonly DeadLetterCount[]>;
   readonly brokers: Asked<Kafka>;
-  /** Age of each topic's watermark in seconds; null: none. */
+  /** Seconds; null: none. */
   readonly watermarks: Asked<Readonly<Record<string, number | null>>>;
-  /** Lines of the ledger of upload windows. */
+  /** Lines of the ledger. */
   readonly windows: Asked<Readonly<Record<WindowState, number>>>;
   readonly erasures: Asked<OpenRequests>;
   readonly tables: Asked<Tables>;
-  /** With events though not registered. */
   readonly clients: Asked<readonly UnregisteredClient[]>;
   readonly queues: Asked<readonly QueueBacklog[]>;
   readonly held: Asked<readonly HeldSchedule[]>;
@@ -82,7 +78,7 @@ export const PARTS: readonly PartName[] = [
   "processes",
 ];
 
-/** Those with the same reason together. */
+/** Grouped by reason. */
 export const failuresOf = (
   status: Status,
 ): { readonly parts: readonly PartName[]; readonly reason: string; readonly exitCode: ExitCode }[] => {
@@ -97,7 +93,7 @@ export const failuresOf = (
   }));
 };
 
-/** A server that is away outweighs the rest. */
+/** An absent server outweighs the rest. */
 export const exitCodeOfStatus = (status: Status): ExitCode => {
   const codes = failuresOf(status).map(({ exitCode }) => exitCode);
   return codes.includes(EXIT.away) ? EXIT.away : (codes[0] ?? EXIT.done);

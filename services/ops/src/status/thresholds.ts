@@ -1,6 +1,6 @@
 import type { JobName } from "@conversation-export/queue";
 
-/** A test compares them with deploy/charts/conversation-export/files/alerts. */
+/** A test compares them with the chart's files/alerts. */
 export const THRESHOLDS = {
   /** WatermarkOld */
   watermarkSeconds: 300,
@@ -8,7 +8,7 @@ export const THRESHOLDS = {
   lagRecords: 10_000,
   /** IngestLagUnknown: with a younger watermark nothing lags */
   unknownLagWatermarkSeconds: 60,
-  /** UploadWindowsOverdue, in lines of a window and table */
+  /** UploadWindowsOverdue, in lines */
   openWindows: 20,
   closedWindows: 30,
   /** ErasureSlow */
@@ -20,7 +20,6 @@ export const THRESHOLDS = {
   recentMs: 3_600_000,
 } as const;
 
-/** Run within minutes, and often. */
 const SOON: readonly JobName[] = ["windows", "erasure"];
 
 /** Seconds. */
