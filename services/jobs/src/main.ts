@@ -178,7 +178,7 @@ const health = createHealthServer({
 
 const startRedis = async (): Promise<void> => {
   await redis.start();
-  // A server may hide its settings.
+  // A server that hides its settings must not prevent the start.
   await redis
     .checkServer()
     .catch((error: unknown) => log.warn({ err: error }, "checking the settings of Redis failed"));

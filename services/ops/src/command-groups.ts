@@ -3,7 +3,7 @@ import type { ProgramDeps } from "./commands/command-deps.ts";
 
 export type CommandSet = {
   readonly descriptions: Readonly<Record<string, string>>;
-  /** Most of the time of a short command. */
+  /** Loading takes most of the time of a short command. */
   readonly load: () => Promise<(program: Command, deps: ProgramDeps) => void>;
 };
 

@@ -55,7 +55,7 @@ const SERVICE_USERS = {
 /** null: its grants are not checked. */
 export type ServiceUsers = Settings<typeof SERVICE_USERS>;
 
-/** As all readers here: @throws ConfigError that names every invalid variable */
+/** @throws ConfigError, as all readers here, that names every invalid variable */
 export const readWarehouseConfig = (env: Environment): WarehouseConfig => {
   const { server, cluster } = readSettings(
     { server: serverSettings.clickhouse, cluster: readClickhouseCluster },

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { clearScreenDown, cursorTo } from "node:readline";
 import { EXIT } from "./explain/exit-code.ts";
 
-// In the temporary folder others could put code.
+// Not in the temporary folder, where others could put code.
 enableCompileCache(join(import.meta.dirname, "../../../.cache/compile"));
 const { complaint, runCommand } = await import("./run-command.ts");
 const { visibleLines } = await import("./output/visible-lines.ts");

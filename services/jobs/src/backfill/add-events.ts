@@ -24,7 +24,7 @@ import type { SourceBatch } from "../sources/event-source.ts";
 
 export type EventFilter = {
   readonly clientId: string | null;
-  /** Only by event, since sources cannot select by that. */
+  /** Applied only when by event: sources cannot select by an event's instant. */
   readonly window: BackfillWindow | null;
   readonly dryRun: boolean;
 };

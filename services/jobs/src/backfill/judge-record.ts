@@ -108,7 +108,7 @@ export const judgeRecord = async (
   counts.records.examined += 1;
   const dates = exports.length > 0 ? exports : events;
   const created = Math.min(...dates.map(({ dateCreated }) => dateCreated));
-  // Its day may have been dropped since.
+  // The row's own event must be there: its day may have been dropped since.
   const isDeletable = ({ uploadedAt, version }: StoredRow): boolean =>
     coverage !== null &&
     places.has(version & PLACE) &&

@@ -43,9 +43,9 @@ export type LandingBackfill = {
    * @throws ServiceError as `DeleteWrong`, `backfill_rows_gone`, `ingest_unsettled`
    */
   finish(context: Context<unknown>, run: ReadRun, dryRun: boolean): Promise<BackfillCounts>;
-  /** Once the job has stored that it needs its run no more. */
+  /** Call it once the job has stored that it needs its run no more. */
   forget(context: Context<unknown>): Promise<void>;
-  /** What no job may use any more. */
+  /** Removes what no job will or may use any more. */
   sweep(signal?: AbortSignal): Promise<void>;
 };
 
@@ -72,7 +72,7 @@ export const createLandingBackfill = (deps: {
 }): LandingBackfill => {
   const { runs, wrong, landing, stable, correct, exclusive, isOver, alive, typeOf, now, partEvents } = deps;
 
-  /** From `begun` on; all that landed before is stored. */
+  /** Resolves to an instant not before `begun`, below which all that landed is stored. */
   const stableUpTo = async (begun: Micros, signal: AbortSignal): Promise<Micros> => {
     const giveUpAt = deps.elapsed() + STABLE_WITHIN_MS;
     for (;;) {

@@ -66,7 +66,7 @@ export const createCompaction = (deps: CompactionDeps): JobHandler<CompactData, 
     return lines.filter(({ start }) => start < to);
   };
 
-  /** Deletions of a dead process go on without its lock. @throws ServiceError */
+  /** Deletions of a dead process go on in ClickHouse without its lock. @throws ServiceError */
   const refuseDeletions = async (): Promise<void> => {
     if (!(await entries.deletionRuns())) return;
     throw new ServiceError("deletion_under_way", "rows of conversations are being deleted", {

@@ -3,10 +3,10 @@ import type { JobContext, JobHandler } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import type { AuditNote, AuditStore } from "@conversation-export/warehouse";
 
-/** Without an operator's own audit entry. */
+/** For what jobs does without an operator's own audit entry. */
 export const ACTOR = "jobs";
 
-/** Without the entry before it a job does not begin, without that after it is repeated. */
+/** Without the first audit entry a job does not begin; without the second it is repeated. */
 export const noted = <Data extends object, Result, State>(
   handler: JobHandler<Data, Result, State>,
   audit: Pick<AuditStore, "note">,

@@ -2,7 +2,7 @@ import type { RunnableJob } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import { isLimitError, isSetupError } from "@conversation-export/warehouse";
 
-/** Other load may be the cause once. */
+/** The first failure may come from other load. */
 const HEAVY_ATTEMPTS = 2;
 
 const reported = <C extends { readonly attempt: number }, A extends readonly unknown[], R>(

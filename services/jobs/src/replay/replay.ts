@@ -50,7 +50,7 @@ export const createReplay = (deps: {
       const ranges = state.ranges.map((range) => ({ ...range }));
       const total = counts.read + ranges.reduce((sum, { from, to }) => sum + to - from, 0);
       const partitionsOf = new Map<string, number>();
-      /** Or counted, in a dry run. */
+      /** Sent in this attempt, or counted in a dry run. */
       const seen = new Set<string>();
 
       const noteReplayed = (deadLetter: DeadLetter): void => {

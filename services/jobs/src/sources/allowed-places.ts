@@ -20,7 +20,10 @@ const isWithin = (location: string, place: string): boolean => {
 /** null: nowhere, as the store will report. */
 const realPath = (path: string): Promise<string | null> => realpath(path).catch(() => null);
 
-/** Jobs come from Redis, and files become records of any client. @throws ServiceError `source_not_allowed` */
+/**
+ * Also follows links: jobs come from Redis, and files become records of any client.
+ * @throws ServiceError `source_not_allowed`
+ */
 export const withinPlaces = (store: FileStore, places: readonly string[]): FileStore => {
   const refuse = (what: string): never => {
     throw new ServiceError(

@@ -28,7 +28,7 @@ const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
   withWarehouse(server, (session) => createAuditStore({ session }).note([note]));
 
 /**
- * A dry run has no audit entry; missing tables prevent nothing with `tablesMayBeMissing`.
+ * A dry run has no audit entry; with `tablesMayBeMissing` missing tables do not prevent the work.
  * @throws ConfigError without an operator
  */
 export const audited = async <T>(

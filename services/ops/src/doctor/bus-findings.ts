@@ -24,7 +24,7 @@ const readTopics = (admin: Admin, config: BusConfig): Promise<(Omit<TopicFacts, 
   Promise.all(
     wantedTopics(config, { partitions: 1, replication: 1 }).map(async ({ topic, config: wanted = {} }) => {
       try {
-        // Offsets fail for all topics if one is missing.
+        // Before the offsets, which fail for all topics if one is missing.
         const settings = await admin.topicConfig(topic);
         return { topic, kind: kindOf(topic, config), config: settings, wanted };
       } catch (error) {

@@ -5,7 +5,7 @@ const { ok, warning, problem } = findingsOf("ClickHouse");
 
 const adviceFor = ({ least, most }: ReplicaCounts): string => {
   if (least === most) return `set insert_quorum = ${most} in its profile`;
-  // `auto` is all of one or two.
+  // `auto` is more than half: all of one or two.
   return most === 2 ? "set insert_quorum = 'auto' in its profile" : "give all shards as many replicas";
 };
 

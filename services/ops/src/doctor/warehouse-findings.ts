@@ -24,7 +24,7 @@ const { ok, warning, problem } = findingsOf(AREA);
 const TESTED_VERSION = [25, 8] as const;
 /** Beyond, watermarks are not stored. */
 const MAX_CLOCK_DIFFERENCE_MS = 1_000;
-/** export-api waits this long for a slow reader. */
+/** export-api waits this long for a slow reader, so ClickHouse must wait longer. */
 const MIN_SEND_TIMEOUT_S = 60;
 const MIN_FREE_SHARE = 0.15;
 const MANY_PARTS = 300;

@@ -38,7 +38,7 @@ export const printGrants = (
   }
 };
 
-/** @throws CommandError on a cluster, where readers of the views see the tables */
+/** @throws CommandError on a cluster, where readers of the views see the tables behind them */
 export const printClientUser = (
   server: WarehouseConfig,
   clientId: string,
