@@ -84,6 +84,8 @@ describe("wrong usage", () => {
     ["doctor now", "too many arguments"],
     ["status --group x", "unknown option"],
     ["status --every 0", "whole number from 1"],
+    ["status --partitions --every 2", "cannot be used with"],
+    ["status --partitions --watch", "cannot be used with"],
     ["status now", "too many arguments"],
     ["windows --since yesterday", "a day (2026-11-01)"],
     ["windows --since 1d --until 2d", "--since must be earlier"],

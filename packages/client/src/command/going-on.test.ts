@@ -43,7 +43,10 @@ describe("a long catch-up", () => {
     expect(storedIds()).toEqual(["a", "b", "c"]);
     expect(await command(["verify", "--to", folder()])).toMatchObject({ code: 6 });
     answer(changes(["d"], "3", true));
-    expect(await pull(...since)).toMatchObject({ code: 0, out: expect.stringContaining("1 records came") });
+    expect(await pull(...since)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("records received: 1,"),
+    });
     expect(place.service.server.asked.at(-1)).toContain("cursor=2&");
     expect(storedIds()).toEqual(["a", "b", "c", "d"]);
   });

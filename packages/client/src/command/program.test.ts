@@ -31,7 +31,7 @@ describe("pull into a folder", () => {
     place.service.put("c", 1);
     expect(await pull()).toMatchObject({
       code: 7,
-      out: `conversations: 3 records came, 0 of them deletions; complete up to ${WATERMARK}\nmessages: not pulled, the key may not read them; --list names what to pull\nend_users: not pulled, the key may not read them; --list names what to pull\n`,
+      out: `conversations: records received: 3, deletions among them: 0; complete up to ${WATERMARK}\nmessages: not pulled, the key may not read them; --list names what to pull\nend_users: not pulled, the key may not read them; --list names what to pull\n`,
     });
     place.service.put("b", 2);
     place.service.put("d", 1);
@@ -222,7 +222,7 @@ describe("pull to standard output", () => {
     place.service.put("a", 1);
     const { out, err } = await command(args);
     expect(out).toBe('{"_id":"a","date_created":"2026-10-04T00:00:00.000000+00:00","csat":1}\n');
-    expect(err).toContain("1 records came");
+    expect(err).toContain("records received: 1,");
     place.service.remove("a");
     expect((await command(args)).out).toBe(`{"_id":"a","deleted":true,"deleted_at":"${WATERMARK}"}\n`);
   });

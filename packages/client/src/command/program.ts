@@ -98,7 +98,7 @@ const isForbidden = (error: unknown): boolean =>
   error instanceof ExportApiError && error.status === 403 && error.type === "authorization_error";
 
 const noteLine = ({ list, lines, deletions, watermark, isRenewed }: Note): string =>
-  `${list}: ${isRenewed ? "made afresh, since its cursor had expired; " : ""}${lines.toLocaleString("en-US")} records came, ${deletions} of them deletions; complete up to ${watermark ?? "an unknown instant"}`;
+  `${list}: ${isRenewed ? "made afresh, since its cursor had expired; " : ""}records received: ${lines.toLocaleString("en-US")}, deletions among them: ${deletions.toLocaleString("en-US")}; complete up to ${watermark ?? "an unknown instant"}`;
 
 const MAX_ID = 200;
 

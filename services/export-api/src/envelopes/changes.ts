@@ -177,7 +177,7 @@ export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
       const query = { clientId, kind, after: from, stableUpTo: until };
       return {
         watermark,
-        facts: { ...goOn(endOf(from, until)), end_of_stream: true },
+        facts: () => ({ ...goOn(endOf(from, until)), end_of_stream: true }),
         page: async (headers) =>
           answers.page(call, await reader.changes({ ...query, pageSize, signal }), {
             headers,

@@ -9,7 +9,7 @@ import type { Call, Endpoint } from "../operations/endpoint.ts";
 export type Asked = {
   /** Read before the records, which then hold every event it covers. */
   readonly watermark: string | undefined;
-  readonly facts?: StreamFacts;
+  readonly facts?: () => StreamFacts;
   readonly page: (headers: Readonly<Record<string, string>>) => Promise<void>;
   /** null: no query is needed. */
   readonly steps: (lists: ListSteps, isFile: boolean) => OpenStep | null;
@@ -45,7 +45,7 @@ export const createListEndpoint =
         if (contentType === undefined) return page(headers);
         const isFile = contentType === PARQUET_TYPE;
         const open = steps(isFile ? reader.parquet : reader.lines, isFile);
-        return answers.stream(call, open, { contentType, headers, facts: { watermark, ...facts } });
+        return answers.stream(call, open, { contentType, headers, facts: { watermark, ...facts?.() } });
       },
     };
   };

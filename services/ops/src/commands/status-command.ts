@@ -64,7 +64,9 @@ export const addStatusCommand = (
     .command("status")
     .option("--watch", "look again and again until Ctrl-C, with the same connections")
     .option("--every <seconds>", "how long to wait between two looks of --watch", wholeNumber(1, 3600), 5)
-    .addOption(new Option("--partitions", "only how far ingest is in each partition").conflicts("watch"))
+    .addOption(
+      new Option("--partitions", "only how far ingest is in each partition").conflicts(["watch", "every"]),
+    )
     .option("--json", "print JSON; with --watch one line a look")
     .addHelpText(
       "after",
