@@ -22,15 +22,16 @@ const NOTHING = Buffer.alloc(0);
 /** null: broken. */
 type PassChunk = (chunk: Buffer) => Buffer | null;
 
-/** `finish`: before the stream ends; throws when the answer is not whole. */
+/** `finish`: before the stream ends; throws when the answer is not whole. `firstBytes`: may wait for the first read. */
 const pass = (
   source: Readable,
   passChunk: PassChunk,
   finish: () => void | Promise<void>,
-  highWaterMark = WAITING_BYTES,
+  firstBytes = WAITING_BYTES,
 ): Readable => {
+  let mayWait = firstBytes;
   const passed = new Readable({
-    highWaterMark,
+    highWaterMark: WAITING_BYTES,
     read() {
       source.resume();
     },
@@ -46,7 +47,10 @@ const pass = (
     const passing = passChunk(chunk);
     if (passing === null) fail(brokenMidway());
     // An empty push would stop a stream that is waited for.
-    else if (passing.length > 0 && !passed.push(passing)) source.pause();
+    else if (passing.length > 0 && !passed.push(passing) && passed.readableLength >= mayWait) {
+      mayWait = WAITING_BYTES;
+      source.pause();
+    }
   });
   source.on("end", () => {
     void Promise.resolve()

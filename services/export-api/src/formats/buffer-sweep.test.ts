@@ -4,14 +4,14 @@ import { createBufferSweep, youngCollector } from "./buffer-sweep.ts";
 const MIB = 1024 * 1024;
 
 describe("the sweep of buffers", () => {
-  it("collects once for every 4 MiB that have passed, over all answers", () => {
+  it("collects once for every MiB that has passed, over all answers", () => {
     const collect = vi.fn();
     const sweep = createBufferSweep({ collect });
-    for (let chunk = 0; chunk < 63; chunk += 1) sweep(MIB / 16);
+    for (let chunk = 0; chunk < 15; chunk += 1) sweep(MIB / 16);
     expect(collect).toHaveBeenCalledTimes(0);
     sweep(MIB / 16);
     expect(collect).toHaveBeenCalledTimes(1);
-    for (let chunk = 0; chunk < 8; chunk += 1) sweep(MIB);
+    for (let chunk = 0; chunk < 8; chunk += 1) sweep(MIB / 4);
     expect(collect).toHaveBeenCalledTimes(3);
   });
 

@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 
 export type SweepBuffers = (bytes: number) => void;
 
-const EVERY_BYTES = 4 * 1024 * 1024;
+const EVERY_BYTES = 1024 * 1024;
 
 /** V8 would count sent buffers as old and mark the whole heap (docs/decisions/0028). */
 export const createBufferSweep = (deps: { readonly collect: () => void }): SweepBuffers => {
