@@ -1,8 +1,9 @@
+import { text } from "node:stream/consumers";
 import { formatTimestampZ } from "@conversation-export/domain";
 import { drain } from "./answers.ts";
 import { costOf, inPairs } from "./pairs.ts";
 import { openPlain, type Range } from "./plain-query.ts";
-import { at, get, pagePath, pathOf, type Reading } from "./reading.ts";
+import { at, get, openPath, pagePath, pathOf, type Reading } from "./reading.ts";
 import { resultOf, type Result } from "./report.ts";
 import { openSql, runSql } from "./warehouse-http.ts";
 import { LATE, PROMPT, WINDOW_END } from "./window-data.ts";
@@ -17,13 +18,32 @@ const EMPTY_CALLS = 200;
 
 type Page = (call: number) => Promise<{ readonly bytes: number }>;
 
-const created = (reading: Reading, client: string, size: number): Page => {
+/** The first page from each place on. */
+const firstPages = (reading: Reading, client: string, size: number): Page => {
   return (call) => get(reading, client, pagePath("created", at(placeOf(call)), size));
 };
-const updated = (reading: Reading, client: string, size: number): Page => {
-  return (call) => get(reading, client, pagePath("updated", at(placeOf(call)), size));
+
+/** The page behind the first one from each place on, by its link: what nearly all pages of a walk are. */
+const pagesOfWalks = async (
+  reading: Reading,
+  by: "created" | "updated",
+  client: string,
+  size: number,
+): Promise<Page> => {
+  const linkBehind = async (place: number): Promise<string> => {
+    const first = await text(await openPath(reading, client, pagePath(by, at(place), size)));
+    const { meta } = JSON.parse(first) as { readonly meta: { readonly next_page_uri: string } };
+    const { pathname, search } = new URL(meta.next_page_uri);
+    return `${pathname.slice(pathname.indexOf("/v2/"))}${search}`;
+  };
+  const links = await Promise.all(PLACES.map(linkBehind));
+  return (call) => get(reading, client, links[call % links.length] as string);
 };
-const changes = (reading: Reading, client: string, size: number): Page => {
+const created = (reading: Reading, client: string, size: number): Promise<Page> =>
+  pagesOfWalks(reading, "created", client, size);
+const updated = (reading: Reading, client: string, size: number): Promise<Page> =>
+  pagesOfWalks(reading, "updated", client, size);
+const changes = async (reading: Reading, client: string, size: number): Promise<Page> => {
   return (call) =>
     get(
       reading,
@@ -35,18 +55,20 @@ const changes = (reading: Reading, client: string, size: number): Page => {
     );
 };
 
-const plain = async (reading: Reading, client: string, size: number): Promise<Page> => {
+/** The plain statements for the records of the first or second page from each place on, in exactly their bounds. */
+const plain = async (reading: Reading, client: string, size: number, page: 1 | 2): Promise<Page> => {
   const url = reading.system.stack.clickhouse.url("reader");
   const boundOf = async (since: number): Promise<Range> => {
-    const { text } = await runSql(
+    const { text: end } = await runSql(
       url,
       `SELECT toUnixTimestamp64Micro(max(date_created)) + 1 FROM (SELECT DISTINCT date_created, conversation_id FROM conversations
         WHERE client_id = '${client}' AND date_created >= fromUnixTimestamp64Micro(toInt64(${since}), 'UTC')
         ORDER BY date_created, conversation_id LIMIT ${size})`,
     );
-    return { client, since, to: Number(text) };
+    return { client, since, to: Number(end) };
   };
-  const ranges = await Promise.all(PLACES.map((place) => boundOf(at(place))));
+  const firsts = await Promise.all(PLACES.map((place) => boundOf(at(place))));
+  const ranges = page === 1 ? firsts : await Promise.all(firsts.map(({ to }) => boundOf(to)));
   return async (call) => drain(await openPlain(url, ranges[call % PLACES.length] as Range));
 };
 
@@ -61,17 +83,22 @@ const checkSame = async (ours: Page, peer: Page): Promise<void> => {
 };
 
 export const benchCreated = async (reading: Reading): Promise<Result[]> => {
-  const results: Result[] = [];
-  for (const size of [LARGE, SMALL]) {
-    const calls = callsOf(size);
-    const [ours, peer] = [created(reading, LATE, size), await plain(reading, LATE, size)];
+  const beside = async (name: string, size: number, ours: Page, peer: Page): Promise<Result> => {
     await checkSame(ours, peer);
+    const calls = callsOf(size);
     const pairs = await inPairs(
       costOf({ processes: reading.both, calls }, ours),
       costOf({ processes: reading.server, calls }, peer),
     );
-    results.push(resultOf(`created_page_${size}`, "ms", pairs));
+    return resultOf(name, "ms", pairs);
+  };
+  const results: Result[] = [];
+  for (const size of [LARGE, SMALL]) {
+    const [ours, peer] = [await created(reading, LATE, size), await plain(reading, LATE, size, 2)];
+    results.push(await beside(`created_page_${size}`, size, ours, peer));
   }
+  const [first, peer] = [firstPages(reading, LATE, SMALL), await plain(reading, LATE, SMALL, 1)];
+  results.push(await beside(`first_page_${SMALL}`, SMALL, first, peer));
   return results;
 };
 
@@ -83,8 +110,8 @@ const besideCreated = async (
   for (const [name, page, client, size] of works) {
     const deps = { processes: reading.both, calls: callsOf(size) };
     const pairs = await inPairs(
-      costOf(deps, page(reading, client, size)),
-      costOf(deps, created(reading, client, size)),
+      costOf(deps, await page(reading, client, size)),
+      costOf(deps, await created(reading, client, size)),
     );
     results.push(resultOf(name, "ms", pairs));
   }
