@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { IForbiddenRuleType } from "dependency-cruiser";
 
-/** In addition to each other. */
+/** Imports allowed to the files of a folder, in addition to each other. */
 interface Allowance {
   readonly folder: string;
   readonly packages: readonly string[];

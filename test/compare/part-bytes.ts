@@ -53,7 +53,7 @@ const contentOf = function* (bytes: Buffer): Generator<Buffer> {
     const left = bytes.length - at - CHECKSUM_BYTES;
     const packed = left >= HEADER_BYTES ? bytes.readUInt32LE(at + CHECKSUM_BYTES + 1) : 0;
     const isBlock = [LZ4, ZSTD, STORED, MULTIPLE].includes(method) && packed > HEADER_BYTES && packed <= left;
-    // Such as marks behind the data.
+    // An uncompressed rest, such as the marks behind the data.
     if (!isBlock) return yield bytes.subarray(at);
     const size = bytes.readUInt32LE(at + CHECKSUM_BYTES + 5);
     const block = bytes.subarray(at + CHECKSUM_BYTES + HEADER_BYTES, at + CHECKSUM_BYTES + packed);

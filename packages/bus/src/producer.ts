@@ -26,7 +26,7 @@ export type ProducerDeps = Connection & {
 export type Producer = {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Resolves when all in-sync replicas have all; `produce`: some may be written. */
+  /** Waits without limit until all in-sync replicas have all; throws `produce`: some may be written. */
   send(topic: string, messages: readonly OutgoingMessage[]): Promise<void>;
 };
 

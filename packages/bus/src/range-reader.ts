@@ -38,7 +38,8 @@ export type RangeReader = {
   /** With `CreateTime`, earlier times may follow. */
   offsetsAt(topic: string, timestampMs: number): Promise<PartitionOffset[]>;
   /**
-   * Never an empty list; throws `topic_created_anew`, `range_lost` without `onLost`, `range_beyond_end`, `bus_range`.
+   * Never an empty list; waits without limit for an open transaction. Throws `topic_created_anew`, `range_lost`
+   * without `onLost`, `range_beyond_end`, `bus_range`.
    */
   read(range: ReadRange): AsyncIterable<BusMessage[]>;
 };

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { createKeyTable } from "./key-table.ts";
 
 const word = fc.integer({ min: 0, max: 2 ** 32 - 1 });
-/** They collide. */
+/** Words that collide, at both ends. */
 const crowded = fc.constantFrom(0, 1, 2, 2 ** 31, 2 ** 32 - 2, 2 ** 32 - 1);
 
 it("answers as a Map of the same keys does, however close they lie", () => {

@@ -10,7 +10,7 @@ import { secondsOf, type SuppressionIndex } from "./suppression-index.ts";
 import { type KeysOf, ownKeyOf, type RecordKey } from "./suppression-key.ts";
 
 /**
- * Memory says which may be suppressed, ClickHouse which are. `noting` stores ids that another key drops.
+ * Memory says which may be suppressed, ClickHouse which are. `noting` stores ids of records that another key drops.
  * @throws ServiceError `suppressions_behind`, retryable: a replica is behind
  */
 export type SuppressionJudge = (records: readonly ExportRecord[], noting: boolean) => Promise<boolean[]>;

@@ -39,7 +39,7 @@ const wantedOf = (words: readonly string[]): string | undefined => {
   return first === "help" ? second : first;
 };
 
-/** Of other files only names. */
+/** The commands of the wanted one's file; of other files only the names. */
 const addCommands = async (
   program: Command,
   deps: ProgramDeps,

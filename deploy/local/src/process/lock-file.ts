@@ -24,7 +24,7 @@ function read(path: string): string | undefined {
 
 let sequence = 0;
 
-/** Takes over a dead process's lock. @throws LockedError */
+/** Takes over a dead process's lock. @throws LockedError, also when this process holds it */
 export function acquireLock(path: string): Lock {
   mkdirSync(dirname(path), { recursive: true });
   const self = identify(process.pid);
@@ -36,7 +36,7 @@ export function acquireLock(path: string): Lock {
   try {
     for (;;) {
       try {
-        // A link appears with its content.
+        // A link appears with its content: nobody reads a half-written lock.
         linkSync(own, path);
         break;
       } catch (error) {

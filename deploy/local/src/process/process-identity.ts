@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** Unique even if the pid is reused. */
 export type ProcessIdentity = { readonly pid: number; readonly startedAt: string };
 
-/** A name in parentheses may hold spaces and parentheses. */
+/** The command's name, in parentheses, may itself hold spaces and parentheses. */
 export function parseProcStat(line: string): { state: string; startedAt: string } | undefined {
   const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
   const state = fields[0];

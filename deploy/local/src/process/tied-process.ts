@@ -36,7 +36,7 @@ export function findProgram(name: string, env: NodeJS.ProcessEnv): string | unde
   return undefined;
 }
 
-/** The kernel ties a child to its parent's thread, not process. */
+/** The kernel ties a child to its parent's thread, not process: a worker thread cannot use it. */
 const canTieBySignal = (): string | undefined =>
   process.platform === "linux" && isMainThread ? findProgram("setpriv", process.env) : undefined;
 

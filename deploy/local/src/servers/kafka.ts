@@ -74,7 +74,7 @@ export function kafkaProperties(
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
-    // Until then a killed broker cannot register again.
+    // Short: a killed broker can register again only when its session has ended.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",
     ...more?.properties,
@@ -141,7 +141,7 @@ async function writeArchive(deps: KafkaDeps, jars: string, archive: string): Pro
   }
 }
 
-/** Halves the start; on failure Kafka starts without. */
+/** Java's archive of loaded classes halves the start; Kafka also starts without it. */
 async function loadedClasses(deps: KafkaDeps, jars: string, java: number | undefined): Promise<string[]> {
   const archive = `${jars}.java-${java ?? "unknown"}.jsa`;
   try {

@@ -75,7 +75,7 @@ function listens(port: number): Promise<boolean> {
   });
 }
 
-/** Only this machine reaches it. */
+/** Without passwords: only this machine reaches the server. */
 const redisUsers = (): string =>
   [
     `user default on nopass ${REDIS_DEFAULT_RULES}`,

@@ -52,7 +52,7 @@ export async function supervise(deps: SupervisorDeps): Promise<void> {
   const control: { phase: SupervisorStatus["phase"] } = { phase: "starting" };
   const asked = Promise.withResolvers<void>();
   const ask = (): void => {
-    // No process holds state yet.
+    // No process holds state yet, and each dies with this one.
     if (control.phase === "starting") {
       log("stopped while starting");
       cleanUp();

@@ -89,7 +89,7 @@ const readResponse = (decoder: Decoder, version: number): object => {
     : { throttleTime: throttleMs, ...session, responses };
 };
 
-/** kafkajs' parser fails above 125,000 records a batch and passes some aborted messages. */
+/** kafkajs' parser unpacks whole responses, fails above 125,000 records a batch and passes some aborted messages. */
 export const passBatches = (): void => {
   const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;
   const requests = internals("protocol/requests/fetch/index") as FetchRequests;

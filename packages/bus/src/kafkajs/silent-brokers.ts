@@ -15,7 +15,7 @@ type Connection = {
     readonly onConnect: () => void;
   }) => Socket;
   readonly socket: Socket | undefined;
-  /** Of a login without requests; the next bytes are its answer. */
+  /** Set during a login that sends no request of its own: the next bytes are its answer. */
   readonly authHandlers: { onError(): void } | undefined;
   chunks: Buffer[];
   bytesBuffered: number;
@@ -78,7 +78,7 @@ const forgetSocket = (connection: Connection): void => {
   Object.assign(connection, { chunks: [], bytesBuffered: 0, bytesNeeded: LENGTH_BYTES });
 };
 
-/** A slow request leads to a probe (docs/decisions/0029). */
+/** A slow request leads to a probe; connections end only if that fails (docs/decisions/0029). */
 export const leaveSilentBrokers = (times: Times = TIMES): void => {
   const { prototype } = internals("network/connection") as { prototype: Connection };
   const { connect } = prototype;

@@ -20,18 +20,18 @@ export type RecordBatch = {
   readonly isControl: boolean;
   readonly records: Buffer;
   readonly format: number;
-  /** false: only the place counts. */
+  /** false: the checksum is wrong, so only the place counts. */
   readonly isIntact: boolean;
 };
 
 export const FORMAT = 2;
 
-/** The length does not count them. */
+/** First offset and length, which the length leaves out. */
 const PREFIX = 12;
 const HEADER = 61;
 const OLD_HEADER = 26;
 const FORMAT_AT = 16;
-/** The broker changes what comes before. */
+/** The checksum covers what follows it; the broker changes what comes before. */
 const CHECKSUM_AT = 17;
 const OLD_CHECKSUM_AT = 12;
 

@@ -17,7 +17,7 @@ export type CursorScope = {
   readonly to: number;
 };
 
-// Readers page on during a roll-out: both stay readable.
+// Readers page on during a roll-out, so both forms stay readable.
 const SHAPE = /^1:(0|[1-9]\d{0,15}):(.*)$/s;
 const SHAPE_WITH_PACE = /^2:(0|[1-9]\d{0,15}):(0|[1-9]\d{0,15}):(.*)$/s;
 

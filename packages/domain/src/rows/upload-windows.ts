@@ -53,7 +53,7 @@ const highest = (a: WindowCount["offsets"], b: WindowCount["offsets"]): Record<s
   return merged;
 };
 
-/** Exports only take rows out of a window. */
+/** A higher offset or more rows mean late rows: exports only take rows out of a window. */
 const hasLateRows = (
   stored: UploadWindow,
   count: Pick<FoundCount, "rows" | "offsets" | "isByItself">,

@@ -6,7 +6,7 @@ const erasureData = z.strictObject({
   /** Both null: a scheduled run; every run works for all unfinished requests. */
   clientId: z.string().min(1).nullable(),
   requestId: z.string().min(1).nullable(),
-  /** A dry run only counts. */
+  /** Erases again what was erased since then; a dry run only counts. */
   again: z.object({ since: z.iso.datetime(), dryRun: z.boolean() }).optional(),
 });
 /** The subject is in the request's row, never here. */

@@ -9,7 +9,7 @@ import { JOB_NAMES } from "../contract/job.ts";
 import { createMemoryLimiter } from "../limits/memory-limiter.ts";
 
 const REFUSE_AFTER_MS = 300;
-/** In all too, since a host may have any number of addresses. */
+/** Also counted over all addresses, since a host may have any number of them. */
 const TRIES = [{ requests: 20, seconds: 60 }];
 const TRIES_IN_ALL = [{ requests: 100, seconds: 60 }];
 const ALL = "all";

@@ -27,7 +27,10 @@ export type JobClient = {
   /** Does not wait for the server. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Adds nothing while a job of this id (no colon, no number) has not ended; throws `bad_data`, `bad_job_id`. */
+  /**
+   * Adds nothing while a job of this id (no colon, no number) has not ended; an ended one is replaced, or kept with
+   * `ended: "keep"`. Throws `bad_data`, `bad_job_id`.
+   */
   add<Data, Result>(
     type: JobType<Data, Result>,
     data: Data,

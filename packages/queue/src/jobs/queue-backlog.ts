@@ -60,7 +60,7 @@ export const readBacklog = async (client: Client, failedSince: number): Promise<
   const times = answersOf(asking.length === 0 ? [] : await asking.exec()) as (string | null)[][];
   return found.map(({ name, oldest, counts, nextRunAt }) => {
     const [added, delay, begun] = oldest === undefined ? [] : (times.shift() ?? []);
-    // A return is not stored; it has waited since its last attempt at the longest.
+    // When a job was given back is not stored; it has waited at most since its last attempt.
     const since = added == null ? null : Math.max(Number(added) + Number(delay ?? 0), Number(begun ?? 0));
     return { name, ...counts, oldestWaitingSince: since, nextRunAt };
   });

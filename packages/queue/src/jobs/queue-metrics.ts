@@ -47,7 +47,7 @@ export const registerQueueMetrics = (deps: {
       gauge.reset();
       await forEach(async (queue, name) => {
         const [oldest] = await queue.getJobs(["waiting"], 0, 0, true);
-        // BullMQ stores no returns; the job has waited since its last attempt at the longest.
+        // BullMQ does not store when a job was given back; it has waited at most since its last attempt.
         const since =
           oldest === undefined
             ? now()

@@ -11,7 +11,7 @@ const ASK_EVERY_MS = 200;
 
 /** Among all processes on the same Redis. */
 export type Exclusive = {
-  /** Waits, also without Redis; never nest it; its signal aborts with `lock_lost` (retryable). */
+  /** Waits, also without Redis; never nest it. Its signal aborts with `lock_lost` (retryable): another may get it. */
   run<T>(name: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
   unlessTaken<T>(
     name: string,

@@ -42,6 +42,7 @@ export type RedisLock = {
   release(): Promise<void>;
 };
 
+/** `atOnce` also gives out a lock that the server may have lost in a restart or failover. */
 export const createRedisLocks = (
   client: Client,
   options: { readonly atOnce?: boolean } = {},

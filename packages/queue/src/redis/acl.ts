@@ -21,6 +21,7 @@ const OF_JOBS = [
 ];
 
 const RULES: Readonly<Record<RedisUser, readonly string[]>> = {
+  // Limits, idempotency and erasure jobs: the keys of every other queue are closed to it.
   "export-api": [
     ...keys("rate:*", "idempotency:*", "erasure:*", "job-cancel:erasure:*", "job-parts:erasure:*"),
     ...["hash", "list", "set", "sortedset", "stream", "string"].map((kind) => `+@${kind}`),

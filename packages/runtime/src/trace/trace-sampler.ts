@@ -21,7 +21,7 @@ const createBudget = ({ perSecond }: { readonly perSecond: number }, now: () => 
   };
 };
 
-/** Without a local or an admitted parent by chance, since callers may choose trace ids. */
+/** A local or an admitted remote parent decides; otherwise chance, since callers may choose trace ids. */
 export const createTraceSampler = (deps: {
   readonly ratio: number;
   readonly foreign: ForeignTraces;

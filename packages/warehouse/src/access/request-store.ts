@@ -47,7 +47,7 @@ export type RequestStore = {
   ping(): Promise<void>;
 };
 
-/** Within it calls for one subject are one. */
+/** Calls for one subject within this time get one request. */
 const SAME_CALL_MS = 1_000;
 
 const NOBODY: DataSubject = { email: null, identifiers: [] };

@@ -22,7 +22,7 @@ import {
   RECORD_COLUMN,
 } from "../pages/sql/page-sql.ts";
 
-/** Entries lie less behind their batch's stamp. */
+/** Entries of a batch lie less than this after its stamp. */
 const PLACES = "INTERVAL 1 SECOND";
 
 const entriesOf = (kind: RecordKind): string => `kind = '${kind}' AND ${rangeOf("stored_at", "id")}`;

@@ -32,6 +32,7 @@ export async function readMigrations(): Promise<Migration[]> {
   const migrations: Migration[] = [];
   for (const name of names) {
     const template = await readFile(new URL(name, FOLDER), "utf8");
+    // Over the whole file: even a changed comment is `migration_changed` for a database that has it.
     migrations.push({ name, checksum: createHash("sha256").update(template).digest("hex"), template });
   }
   return migrations;

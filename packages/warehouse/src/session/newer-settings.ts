@@ -1,6 +1,6 @@
 import { ClickHouseError, type ClickHouseSettings } from "@clickhouse/client";
 
-/** The oldest supported ClickHouse behaves as with the values that are sent. */
+/** Left out for older servers, which behave as with the values that are sent. */
 const NEWER = [
   // Since 26.4.
   "query_plan_optimize_lazy_final",

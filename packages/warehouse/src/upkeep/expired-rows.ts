@@ -9,7 +9,10 @@ const isDated = (table: RecordTable): boolean => TABLE_FACTS[table].keyDate !== 
 const READABLE = READABLE_FIRST.map(({ name }) => name);
 
 export type RetentionTable = EncodedTable | "landing";
-/** In the order of deletion: what goes last lets the next run finish a dead one. */
+/**
+ * In the order of deletion: readable rows before dependent ones, then their dates; events of end users before their
+ * rows; `changes` last, since deletions are published from it. So the next run finishes a dead one.
+ */
 export const RETENTION_TABLES: readonly RetentionTable[] = [
   ...READABLE.filter(isDated),
   RECORD_DATES,
@@ -18,7 +21,10 @@ export const RETENTION_TABLES: readonly RetentionTable[] = [
   CHANGES,
 ];
 
-/** Former dates go before the live row: else one of them would become live. */
+/**
+ * Former dates go before the live row: else one of them would become live. Rows that name the live date are last, so
+ * that the next run finds what a dead one left.
+ */
 export const STALE_TABLES: readonly RetentionTable[] = ["landing", ...RECORD_TABLES.filter(isDated)];
 
 const tableOf = (name: RetentionTable): Table => {
@@ -27,7 +33,7 @@ const tableOf = (name: RetentionTable): Table => {
   return table;
 };
 
-/** Instead of `uploaded_at`. */
+/** When a row came, where `uploaded_at` does not say it. */
 const CAME: Readonly<Partial<Record<RetentionTable, string>>> = {
   record_dates: "added_at",
   changes: "stored_at",

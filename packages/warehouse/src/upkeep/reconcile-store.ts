@@ -75,7 +75,7 @@ const liveRows = (type: EventType): string => {
 const latestSql = (type: EventType): string =>
   `SELECT client_id, id, toString(v), toString(toUnixTimestamp64Micro(u)) FROM (${liveRows(type)})`;
 
-/** `changes` has no order by id; `stored_at` is at most a second after `uploaded_at`. */
+/** `changes` has no order by id; `stored_at` is at most a second after `uploaded_at`. Deletions describe no row. */
 const publishedSql = (
   type: EventType,
 ): string => `SELECT client_id, id, toString(toUnixTimestamp64Micro(max(stored_at)))

@@ -25,7 +25,7 @@ export type Batch = {
   spansTooManyPartitions(): boolean;
   /** µs. */
   fillUpload(instant: Micros): void;
-  /** `to` is exclusive; in the order of acknowledgement. */
+  /** `to` is exclusive; in the order in which they must be acknowledged. */
   inserts(from: number, to: number): readonly TableInsert[];
 };
 

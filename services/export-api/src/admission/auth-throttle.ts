@@ -8,6 +8,7 @@ const MAX_ADDRESSES = 10_000;
 const DEFAULT_WINDOWS: readonly RateWindow[] = [{ requests: 20, seconds: 60 }];
 /** A site has many subscribers. */
 const SITE_FACTOR = 4;
+/** Of the total, for look-ups from addresses over their limit. */
 const SHARE_OVER_LIMIT = 1 / 2;
 /** While the warehouse is slow, known keys need its connections. */
 const MAX_RUNNING = 8;
@@ -27,7 +28,10 @@ export type Attempt = {
 export type AuthThrottle = {
   /** @throws ApiError 429 while the address has used up its failures */
   failed(address: string): void;
-  /** Counts before the look-up, so that parallel guesses stay few. @throws ApiError 429 */
+  /**
+   * Counts before the look-up, so that parallel guesses stay few; an address over its limit may still look up.
+   * @throws ApiError 429
+   */
   attempt(address: string): Attempt;
 };
 

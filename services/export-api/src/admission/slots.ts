@@ -17,8 +17,8 @@ type Waiter = { readonly grant: () => void; readonly refuse: (error: Error) => v
 type Line = { running: number; readonly waiters: Waiter[] };
 
 /**
- * Clients take turns; without a free place, a newcomer displaces the newest request of the client with the
- * most.
+ * Clients take turns. Without a free place the newest request of the client with the most gives way to a client that
+ * has fewer by two at least.
  */
 export const createSlots = (deps: {
   readonly perProcess: number;

@@ -2,7 +2,7 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { Join } from "./window-stream.ts";
 import { type Footer, MAGIC, readFooter, writeFooter } from "./footer.ts";
 
-/** Its length in four bytes, and the magic. */
+/** Behind the footer: its length in four bytes, and the magic. */
 const END_BYTES = 4 + MAGIC.length;
 /** For the footer: this much, or this share of what passed. */
 const KEPT_BYTES = 1024 * 1024;

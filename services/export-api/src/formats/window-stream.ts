@@ -36,7 +36,7 @@ export const joinLines = (): Join => {
   };
 };
 
-/** Opens one step ahead; fails when a step is not whole. */
+/** Opens one step ahead, after an access check; fails when a step is not whole. */
 export const openWindow = async (
   open: OpenStep,
   { signal, access }: { readonly signal: AbortSignal; readonly access: Pick<AccessWatch, "check"> },

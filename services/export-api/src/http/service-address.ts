@@ -28,7 +28,7 @@ export const createAddressOf =
 
 const nameOf = (authority: string): string => authority.toLowerCase().replace(/:\d*$/, "");
 
-/** Some clients prepend the address to links (`/https://host/api/v2/…`). */
+/** Some clients prepend the address to links (`/https://host/api/v2/…`); links to other hosts stay as they are. */
 export const unwrapTarget = (target: string, hosts: readonly (string | undefined)[]): string =>
   target
     .replace(WHOLE_LINK, (link, authority: string) =>

@@ -22,7 +22,7 @@ export const createStableCache = (deps: {
     },
   });
   return async (list) => {
-    // What it covers is stable by an instant known later.
+    // First: what it covers is stable by an instant that is read later.
     const watermark = await read(list);
     return {
       until: await read(UNTIL),

@@ -204,6 +204,7 @@ export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonl
       checkCaps(subject, usage, deps),
     );
     const id = erasureJobId(requestId);
+    // Accepted only once row and job are acknowledged.
     await jobs.add(erasureJob, { clientId: client.clientId, requestId }, { id });
     if (status === "received") await requests.setStatus(client.clientId, requestId, "queued");
     void reply.header("location", `${pathOf("v2")}/${requestId}`);

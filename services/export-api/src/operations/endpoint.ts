@@ -20,7 +20,7 @@ export type Endpoint = {
   readonly scope: Scope;
   readonly limit: LimitName;
   readonly slot: "page" | "body";
-  /** For the whole list. */
+  /** Media types that stream the whole list. */
   readonly streams?: readonly string[];
   readonly headers?: (request: FastifyRequest) => Readonly<Record<string, string>>;
   readonly description: Description;

@@ -6,7 +6,7 @@ import type { IngestMetrics } from "../ingest-metrics.ts";
 import type { TopicBatch } from "../batch/topic-batch.ts";
 import type { WriteBatch } from "./write-batch.ts";
 
-/** The next batch makes up for a failed commit. */
+/** Rows, then dead letters, then the commit; the next batch makes up for a failed commit. */
 export type Flush = (
   batch: TopicBatch,
   before: Promise<void>,

@@ -44,7 +44,7 @@ export type ErasureDeps = {
 };
 
 /**
- * Each step may be repeated, also by a second run at the same time.
+ * Each step may be repeated, also by a second run at the same time; their order: docs/internals.md, Erasures.
  * @throws ServiceError `erasure_running` (retryable)
  */
 export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, ErasureResult> => {

@@ -40,7 +40,7 @@ export const createHiding = (deps: HidingDeps): Hiding => {
     await store.collect(run);
     signal.throwIfAborted();
     const held = await deps.approval(run, clientId);
-    // From here on neither refused nor held.
+    // From here on neither refused nor held; what was decided meanwhile stays.
     if ((await requests.begin(run)) === 0) return { ...NONE, held };
     await store.hide(run);
     const hidden = await requests.noteHidden(run);

@@ -1,4 +1,4 @@
-/** A job may keep a row because of another one. */
+/** Held to delete single rows: a job may keep a row because of another, which must not go meanwhile. */
 export const ROWS = "rows";
-/** The ledger is read, changed and saved. */
+/** Held while lines of the ledger are read, changed and saved. */
 export const LEDGER = "windows";

@@ -24,7 +24,7 @@ export type ReplayState = {
 
 const instantOf = (text: string | null): number | null => (text === null ? null : Date.parse(text));
 
-/** A repetition changes nothing: messages carry their first place. */
+/** A repetition changes nothing, since messages carry their first place: so recorded only after sending. */
 export const createReplay = (deps: {
   readonly topics: readonly string[];
   readonly deadLetters: Pick<DeadLetterReader, "ranges" | "read">;

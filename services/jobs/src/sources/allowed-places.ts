@@ -21,7 +21,7 @@ const isWithin = (location: string, place: string): boolean => {
 const realPath = (path: string): Promise<string | null> => realpath(path).catch(() => null);
 
 /**
- * Also follows links: jobs come from Redis, and files become records of any client.
+ * Reads nothing outside, not through links either: jobs come from Redis, and files become records of any client.
  * @throws ServiceError `source_not_allowed`
  */
 export const withinPlaces = (store: FileStore, places: readonly string[]): FileStore => {

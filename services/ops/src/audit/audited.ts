@@ -28,7 +28,8 @@ const write = (server: WarehouseConfig, note: AuditNote): Promise<void> =>
   withWarehouse(server, (session) => createAuditStore({ session }).note([note]));
 
 /**
- * A dry run has no audit entry; with `tablesMayBeMissing` missing tables do not prevent the work.
+ * A dry run has no audit entry. Without the first entry nothing is changed; with `tablesMayBeMissing` missing tables do
+ * not prevent the work.
  * @throws ConfigError without an operator
  */
 export const audited = async <T>(

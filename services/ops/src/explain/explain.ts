@@ -13,7 +13,7 @@ import { CLICKHOUSE_TLS, explainTls, KAFKA_TLS, REDIS_TLS } from "./explain-tls.
 /** The operator can fix it. */
 export class CommandError extends Error {
   readonly exitCode: ExitCode;
-  /** null: no halves. */
+  /** null: the message is one text. */
   readonly detail: { readonly found: string; readonly advice: string } | null;
 
   constructor(
@@ -127,7 +127,7 @@ const BUS_PROBLEMS: Readonly<Record<string, (servers: KafkaServers) => string>> 
   bus_tls: () => "there is no TLS with Kafka: check KAFKA_TLS, KAFKA_CA_FILE and KAFKA_CERT_FILE",
 };
 
-/** At a client that should have logged in. */
+/** How brokers react to a client that should have logged in. */
 const HUNG_UP = /closed connection|socket hang up|ECONNRESET/i;
 
 /** Other errors stay. */

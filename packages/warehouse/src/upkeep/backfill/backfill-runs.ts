@@ -107,7 +107,7 @@ const copySql = (type: EventType, table: RecordTable, clientId: string | null): 
     PREWHERE ${isSelected(type, hash, clientId)}`;
 };
 
-/** An entry's `stored_at` is at most a second after `uploaded_at` of its row. */
+/** An entry's `stored_at` is at most a second after its row's `uploaded_at`; a deletion's describes no row. */
 const copyEntriesSql = (type: EventType, clientId: string | null): string => {
   const { name, kind } = OWN_TABLE_OF[type];
   const hash = recordHash("id");

@@ -38,7 +38,10 @@ export type ErasureCounts = Readonly<Record<ListName, number>>;
 
 export type ErasureCollection = {
   note(run: ErasureRun, subjects: readonly ErasureSubject[]): Promise<void>;
-  /** Adds findings of writers, the last day's suppressions, and what another run began for no request. */
+  /**
+   * Adds findings of writers, the last day's suppressions, and what another run began for no request; readers leave it
+   * out from then on.
+   */
   begin(run: ErasureRun): Promise<ErasureBeginning>;
   collect(run: ErasureRun): Promise<void>;
   /** Without requests that wait for an operator. */

@@ -40,6 +40,7 @@ export type RequestCompletion = {
   begin(run: ErasureRun): Promise<number>;
   /** Returns how many requests of the run are `running`. */
   noteHidden(run: ErasureRun): Promise<number>;
+  /** New rows hold a receipt instead of the subject. */
   complete(run: ErasureRun): Promise<void>;
   /** Deletes older rows of ended requests, which name the subject. */
   scrub(signal: AbortSignal): Promise<void>;
