@@ -3,8 +3,7 @@ import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 /**
- * Sorted lines by facet, without what may differ between runs (stamps, run names, bus positions of replayed dead
- * letters).
+ * Sorted lines by facet, without what may differ between runs: stamps, run names, bus positions of replayed events.
  */
 export type EndState = Readonly<Record<string, readonly string[]>>;
 

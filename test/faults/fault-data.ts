@@ -7,7 +7,7 @@ import { until } from "../system/until.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 import { noteDates } from "../system/record-dates.ts";
 
-/** One client per job, so that the work of each can be told apart. */
+/** One client per job, which separates what each job did. */
 export const CLIENT = {
   backfill: "wrong-rows",
   replay: "refused",

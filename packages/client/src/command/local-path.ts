@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { isCode, UsageError } from "./exit-code.ts";
 
-/** Addresses and databases of other programs; a single letter is a Windows drive. */
+/** Addresses and databases of other programs; one letter is a Windows drive. */
 const ELSEWHERE = /^(?:[A-Za-z][\w+.-]+:|:[^/\\]*:)/;
 const HOME = /^~(?=$|[/\\])/;
 

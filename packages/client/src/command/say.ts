@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import { visibleText } from "../http/visible-text.ts";
 
-/** The only output besides records: it escapes quoted text. */
+/** All output but records: it escapes quoted text. */
 export const say = (output: Writable, text: string): void => {
   const lines = text.split("\n").map((line) => visibleText(line));
   output.write(`${lines.join("\n")}\n`);

@@ -20,7 +20,7 @@ type Rights = {
 const RECORDS = READABLE_FIRST.map(({ name }) => name);
 const OF_RECORDS = ["record_dates", "changes"] as const;
 
-/** ClickHouse 25.8 asks for it to hide rows. */
+/** ClickHouse 25.8 asks for it to delete rows lightly. */
 const HIDE = "ALTER UPDATE(_row_exists)";
 
 /** Other tables are closed; the migrating user may do everything. */

@@ -5,7 +5,7 @@ import { WarehouseError } from "../session/warehouse-error.ts";
 export const isRefusedData = (error: unknown): boolean =>
   error instanceof WarehouseError && error.code === "warehouse_refused_data";
 
-/** Returns the refused records' indexes, ascending; repeated rows are harmless. @throws other errors of `write` */
+/** Returns the indexes of records that ClickHouse does not take, ascending; repeated rows are harmless. @throws other errors of `write` */
 export async function refusedInHalves(
   from: number,
   to: number,

@@ -26,7 +26,6 @@ describe("the records of the examples", () => {
     const records = KIND_NAMES.map((kind) => `${kind}: ${recordOf(kind)}`);
     const made = `// Made from docs/examples/events: see record-examples.test.ts.
 
-/** A record of each kind. */
 export const RECORDS = {${records.join(",")}};\n`;
     const input = { input: made, encoding: "utf8" } as const;
     const formatted = execFileSync("biome", ["format", `--stdin-file-path=${file}`], input);
