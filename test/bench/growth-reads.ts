@@ -12,7 +12,7 @@ const PAGE = 5_000;
 
 const noteDates = async ({ sql }: Warehouse): Promise<void> => {
   await sql(`INSERT INTO watermarks (list, version, instant)
-    SELECT 'changes with dates noted', toUnixTimestamp64Micro(now64(6)), now64(6)`);
+    SELECT 'changes with dates known', toUnixTimestamp64Micro(now64(6)), now64(6)`);
 };
 
 const drain = async (page: Promise<Streamed<{ readonly rows: number }>>): Promise<number> => {

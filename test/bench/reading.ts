@@ -59,8 +59,8 @@ export const startReading = async (
   const api = await system.service("export-api", API);
   await system.service("ingest", { LOG_LEVEL: "warn", LAG_INTERVAL_MS: "5000" });
   await system.service("jobs", { LOG_LEVEL: "warn", ...NO_SCHEDULES });
-  await until("dates are noted", 300_000, async () => {
-    const noted = "SELECT count() FROM watermarks WHERE list = 'changes with dates noted'";
+  await until("moved records are known", 300_000, async () => {
+    const noted = "SELECT count() FROM watermarks WHERE list = 'changes with dates known'";
     return Number((await runSql(operator, noted)).text) > 0;
   });
   const client = createClient({ baseUrl: system.apiUrl, apiKey: keys[PROMPT] ?? "" });

@@ -3,17 +3,17 @@ import type { ExportList } from "./every-list.ts";
 
 type Seen = { readonly id: string; readonly date: string; readonly stamp: string; readonly text: string };
 
-export type ListWatch = {
+export type ListMonitor = {
   take(pages: readonly (readonly string[])[]): string[];
 };
 
 /** A record comes again only at a later date and no older; `everyone`: ids on every page. */
-export const createListWatch = (deps: {
+export const createListMonitor = (deps: {
   readonly list: ExportList;
   readonly stamp: string;
   readonly steady: readonly ExportedRecord[];
   readonly everyone: ReadonlySet<string> | null;
-}): ListWatch => {
+}): ListMonitor => {
   const { list, stamp, steady, everyone } = deps;
   const steadyIds = new Set(steady.map(({ id }) => id));
   const date = `date_${list.by}`;

@@ -17,9 +17,6 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
   {
     words: /data subject request|data-subject requests?\b/,
     better: "erasure request",
-    allowed: {
-      "packages/warehouse/src/upkeep/erasure/request-completion.ts": 1,
-    },
   },
   {
     words:
@@ -33,15 +30,6 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
   {
     words: /\bnoted?[ -](dates?|keys)|dates (of records )?(is|are) (not )?noted|\bno note\b|dates_noted/,
     better: "moved record, former date, known up to",
-    allowed: {
-      "packages/warehouse/src/upkeep/": 11,
-      "packages/warehouse/": 6,
-      "services/ingest/": 1,
-      "services/ops/": 1,
-      "test/bench/": 1,
-      "test/faults/": 6,
-      "test/integration/": 1,
-    },
   },
   {
     words: /\bseveral(?=[A-Z_]|\.ts|-processes)|severalDates|\.several\b/,
@@ -52,12 +40,10 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
       /hidden (records?|rows?|messages?|conversations?)|\bhid(es?|ing) (records?|rows?)|hidden-(records|sql)/,
     better: "erased, pending deletion",
     allowed: {
-      "packages/warehouse/src/upkeep/": 1,
       "docs/clickhouse.md": 1,
       "services/ops/": 1,
       "test/cluster/": 1,
-      "test/faults/": 3,
-      "test/integration/": 2,
+      "test/integration/": 1,
     },
   },
   {
@@ -100,9 +86,6 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
     allowed: {
       "deploy/check/count-tests.ts": 1,
       "deploy/check/file-times.ts": 1,
-      "packages/client/src/command/line.ts": 1,
-      "packages/client/src/command/targets/tables/table-columns.ts": 1,
-      "packages/runtime/src/trace/tracing.test.ts": 1,
       "test/system/shared-system.ts": 1,
     },
   },
@@ -114,5 +97,13 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
     words:
       /settled(?=_age|-store|-watch|-ledger|Store|Watch|Reader|Ledger|Until)|(changes|read)[-_]?settled|settled instant/,
     better: "stable, stable up to",
+  },
+  {
+    words: /\bcreate[A-Za-z]*Watch\b|[a-z]-watch(?=\.ts|\.test)|\bcreateAsking\b/,
+    better: "monitor, poller, circuit breaker",
+  },
+  {
+    words: /\bask-?for-?facts|\bfactsAtOnce\b|pages\.facts/,
+    better: "conditions",
   },
 ];

@@ -268,7 +268,7 @@ it("shows a record under the date that it has been given after the request", asy
   ]);
 });
 
-it("reads pages of a client with more hidden records than ClickHouse puts into an array", async () => {
+it("reads pages of a client with more erased records than ClickHouse puts into an array", async () => {
   const client = "many";
   await write([...others(client), ...ann(client, false, ""), ...people(client, "")]);
   for (const kind of ["conversation", "message", "chatter_id"]) {

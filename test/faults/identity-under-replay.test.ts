@@ -9,7 +9,7 @@ import {
   type ListWindow,
   readList,
 } from "../compare/every-list.ts";
-import { createListWatch } from "../compare/list-watch.ts";
+import { createListMonitor } from "../compare/list-monitor.ts";
 import { fold, type Folded } from "../reference/index.ts";
 import { DAYS, FIRST_DAY, movingExport, STAMP, THREADS } from "../sample/moving-exports.ts";
 import type { BusEvent } from "../sample/index.ts";
@@ -162,7 +162,7 @@ it("shows each record once in every list while its dates change, ingest dies and
     const { list, window, pageSize } = walk;
     const isWhole = pageSize === LARGE && window === WHOLE && list.conversation === null;
     const code = list.kind === "conversations" ? "c" : "m";
-    const watch = createListWatch({
+    const watch = createListMonitor({
       list,
       stamp: STAMP[list.kind],
       steady: expectedOfList(settled, CLIENT, list, window).filter(({ id }) => isSteady(id)),

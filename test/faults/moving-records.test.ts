@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => warehouse?.stop());
 
 /** `between` runs when `question` is answered, before the reader goes on. */
-const readerWith = (between: () => Promise<void>, question = "pages.facts"): Reader => {
+const readerWith = (between: () => Promise<void>, question = "pages.conditions"): Reader => {
   const session = warehouse.session("reader");
   const stream: Session["stream"] = async (name, query, options) => {
     const answer = await session.stream(name, query, options);
@@ -159,7 +159,7 @@ const QUESTIONS = [
 
 it.each(
   Object.entries(readsAtOnce),
-)("%s: a record that moves while dates are noted is never there twice", async (name, read) => {
+)("%s: a record that moves while its dates are stored is never there twice", async (name, read) => {
   const cases = QUESTIONS.flatMap((asked) =>
     places.map((one) => ({
       ...asked,
@@ -199,7 +199,7 @@ const feedFrom =
     return splitRecords(await text(page.records));
   };
 
-it("a record that has moved is given out as it is, whether its dates are noted or not", async () => {
+it("a record that has moved is given out as it is, whether its dates are known or not", async () => {
   const session = warehouse.session("jobs");
   const dates = createMovedDates({ session });
   const lists = {

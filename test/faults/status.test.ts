@@ -85,7 +85,7 @@ const send = async (topic: string, count: number): Promise<void> => {
   }
 };
 
-const watchRedis = async (url: string) => {
+const monitorRedis = async (url: string) => {
   const { hostname: host, port } = new URL(url);
   const known = await redisCommand(url, "CLIENT LIST");
   const socket = connect({ host, port: Number(port) });
@@ -260,7 +260,7 @@ it("marks a lagging group without members, an old watermark, dead letters, a fai
 });
 
 it("asks Redis for numbers, and for no job's data", async () => {
-  const watched = await watchRedis(stack.redis.url);
+  const watched = await monitorRedis(stack.redis.url);
   try {
     expect((await look()).look.queues).toContainEqual(
       expect.objectContaining({ queue: "replay", waiting: 1 }),

@@ -357,7 +357,7 @@ it("keeps an end user whose latest version is young, with all versions, and eras
   expect(landing).toEqual(["other/back", "other/gone", "other/odd", "short/back", "short/odd"]);
 });
 
-it("takes away what was only hidden, and leaves hidden rows of others", async () => {
+it("takes away what was only masked, and leaves masked rows of others", async () => {
   const before = DAY_0 - 30 * DAY;
   await write([
     ...dialog("short", "old", before - SECOND),

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExportRecord, WriteTicket } from "@conversation-export/domain";
-import { createStableWatch } from "@conversation-export/jobs";
+import { createStableMonitor } from "@conversation-export/jobs";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import {
   type Coordination,
@@ -245,7 +245,7 @@ it("never settles an instant behind which a row still comes, whatever is paused 
   const ledger = createStableLedger(warehouse.stack.clickhouse.url("migrator"));
   const session = warehouse.session("jobs");
   const watches = [10, 25].map((intervalMs) =>
-    createStableWatch({
+    createStableMonitor({
       coordination: createCoordination({ session }),
       store: createStableStore({ session }),
       intervalMs,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type Firing, noteFirings } from "./alert-watch.ts";
+import { type Firing, noteFirings } from "./alert-monitor.ts";
 
 it("an alert fires from when it is first seen until it is gone, and again later", () => {
   const seen = new Map<string, Firing>();

@@ -21,7 +21,7 @@ export type Firing = {
   readonly to: number | null;
 };
 
-export type AlertWatch = {
+export type AlertMonitor = {
   /** Each alert's last firing. @throws the error that ended the watch */
   firings(): readonly Firing[];
   stop(): Promise<void>;
@@ -53,7 +53,7 @@ export type Watchers = {
   readonly stateMetrics: string | undefined;
 };
 
-export const watchAlerts = async (release: Release, programs: Watchers): Promise<AlertWatch> => {
+export const monitorAlerts = async (release: Release, programs: Watchers): Promise<AlertMonitor> => {
   const { namespace } = release;
   const started: { stop(): Promise<void> }[] = [];
   const stopAll = async (): Promise<void> => {

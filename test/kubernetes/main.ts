@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Cluster, connectCluster } from "./cluster.ts";
 import { findGoProgram } from "../outside/go-program.ts";
 import { seedOfRun } from "../system/size.ts";
-import { type AlertWatch, type Watchers, watchAlerts } from "./alert-watch.ts";
+import { type AlertMonitor, type Watchers, monitorAlerts } from "./alert-monitor.ts";
 import { type Client, startClient } from "./client.ts";
 import { CLIENTS, type Events, startEvents } from "./events.ts";
 import { startNodeAgent } from "./node-agent.ts";
@@ -88,7 +88,7 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
   const release = createRelease(cluster, { namespace: NAMESPACE, folder, image: settings.image, values });
   const seed = seedOfRun("kubernetes");
   let client: Client | null = null;
-  let watch: AlertWatch | null = null;
+  let watch: AlertMonitor | null = null;
   const steps = createSteps({ release, client: () => client, watch: () => watch, print });
 
   print(TABLE_HEAD);
@@ -113,7 +113,7 @@ const run = async ({ cluster, settings, servers, watchers }: Means): Promise<voi
       key: keys.get("acme") ?? "",
     });
     client = asking;
-    if (watchers !== null) watch = await watchAlerts(release, watchers);
+    if (watchers !== null) watch = await monitorAlerts(release, watchers);
     const trial = {
       cluster,
       release,

@@ -1,4 +1,4 @@
-import type { AlertWatch } from "./alert-watch.ts";
+import type { AlertMonitor } from "./alert-monitor.ts";
 import type { Client, Seen } from "./client.ts";
 import type { Release } from "./release.ts";
 
@@ -44,7 +44,7 @@ const isJson = (line: string): boolean => {
 export const createSteps = (deps: {
   readonly release: Release;
   readonly client: () => Client | null;
-  readonly watch: () => AlertWatch | null;
+  readonly watch: () => AlertMonitor | null;
   readonly print: (line: string) => void;
 }): Steps => {
   const { release, print } = deps;

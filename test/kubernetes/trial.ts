@@ -1,5 +1,5 @@
 import type { Cluster } from "./cluster.ts";
-import type { AlertWatch } from "./alert-watch.ts";
+import type { AlertMonitor } from "./alert-monitor.ts";
 import type { Client } from "./client.ts";
 import type { Events } from "./events.ts";
 import type { NodeAgent } from "./node-agent.ts";
@@ -14,7 +14,7 @@ export type Trial = {
   readonly servers: Servers;
   readonly steps: Steps;
   readonly events: Events;
-  readonly watch: AlertWatch | null;
+  readonly watch: AlertMonitor | null;
   readonly client: Client;
   readonly clientNamespace: string;
 };

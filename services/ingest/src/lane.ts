@@ -3,7 +3,7 @@ import type { EventType } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import { createBatchFiller } from "./batch/batch-filler.ts";
 import type { BufferBudget } from "./batch/buffer-budget.ts";
-import type { ClientWatch } from "./watch/client-watch.ts";
+import type { ClientMonitor } from "./monitor/client-monitor.ts";
 import type { DeadLetterSink } from "./flush/dead-letter.ts";
 import type { SuppressionGate } from "@conversation-export/suppression";
 import type { EventTraces } from "./event-traces.ts";
@@ -49,7 +49,7 @@ export type LaneDeps = {
   readonly budget: BufferBudget;
   readonly landingDays: number | null;
   readonly gate: Pick<SuppressionGate, "ticket" | "judgement" | "suspects" | "suppresses">;
-  readonly clients: Pick<ClientWatch, "note">;
+  readonly clients: Pick<ClientMonitor, "note">;
   readonly gap: LandingGap | null;
   readonly sink: Sink;
   readonly inFlight: Pick<InFlight, "during">;

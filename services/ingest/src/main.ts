@@ -28,16 +28,16 @@ import {
   createWriter,
 } from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
-import { createClientWatch } from "./watch/client-watch.ts";
+import { createClientMonitor } from "./monitor/client-monitor.ts";
 import { createDeadLetterSink } from "./flush/dead-letter.ts";
 import { createEventTraces } from "./event-traces.ts";
 import { createIngestMetrics } from "./ingest-metrics.ts";
 import { createKeepTrying } from "./flush/keep-trying.ts";
-import { createLagWatch } from "./watch/lag-watch.ts";
+import { createLagMonitor } from "./monitor/lag-monitor.ts";
 import { createLandingGap } from "./flush/landing-gap.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createSink } from "./flush/sink.ts";
-import { createWatermarkWatch } from "./watch/watermark-watch.ts";
+import { createWatermarkMonitor } from "./monitor/watermark-monitor.ts";
 
 /** More than three topics use at once: no watermark waits for an INSERT. */
 const WAREHOUSE_CONNECTIONS = 24;
@@ -87,7 +87,7 @@ const keepTrying = createKeepTrying({ metrics, log });
 const inFlight = createInFlight({ coordination, writer: randomUUID(), log, now: () => performance.now() });
 const sink = createSink({ writer, keepTrying, metrics });
 const deadLetters = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date() });
-const clients = createClientWatch({
+const clients = createClientMonitor({
   store: createUnregisteredClientWriter({ session }),
   metrics,
   log,
@@ -126,7 +126,7 @@ const consumer: Consumer = createConsumer({
   onRebalancing: pipeline.onRebalancing,
   onCrash: (error) => running.fatal(error),
 });
-const lagWatch = createLagWatch({
+const lagMonitor = createLagMonitor({
   admin: createAdmin(connection),
   groupId: config.groupId,
   topics,
@@ -135,7 +135,7 @@ const lagWatch = createLagWatch({
   metrics,
   log,
 });
-const watermarks = createWatermarkWatch({
+const watermarks = createWatermarkMonitor({
   progress: createGroupProgress({ ...connection, groupId: config.groupId }),
   store: createWatermarkWriter({ session }),
   lists: listsByTopic(config.topics),
@@ -171,7 +171,7 @@ const running = run({
     { name: "health", start: health.start, stop: health.stop },
     { name: "warehouse", start: async () => {}, stop: session.close },
     { name: "producer", start: producer.start, stop: producer.stop },
-    { name: "lag", start: lagWatch.start, stop: lagWatch.stop },
+    { name: "lag", start: lagMonitor.start, stop: lagMonitor.stop },
     { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
     { name: "clients", start: clients.start, stop: clients.stop },
     { name: "suppressions", start: gate.start, stop: gate.stop },

@@ -5,4 +5,4 @@ export { createCorrectRecords } from "./backfill/correct-records.ts";
 export { createApproval } from "./erasure/approval.ts";
 export { createErasure, type ErasureDeps } from "./erasure/erasure.ts";
 export { createLatestJudgement, type LatestJudgement } from "./erasure/latest-judgement.ts";
-export { createStableWatch } from "./stable/stable-watch.ts";
+export { createStableMonitor } from "./stable/stable-monitor.ts";

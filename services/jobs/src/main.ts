@@ -29,8 +29,8 @@ import { createBackfillJob } from "./backfill/job.ts";
 import { createCompactJob } from "./compaction/job.ts";
 import { readConfig } from "./config.ts";
 import { createErasureJob } from "./erasure/job.ts";
-import { createAuditWatch } from "./process/audit-watch.ts";
-import { createAnswerWatch } from "./process/answer-watch.ts";
+import { createAuditMonitor } from "./process/audit-monitor.ts";
+import { createAnswerMonitor } from "./process/answer-monitor.ts";
 import { createBus } from "./process/bus.ts";
 import { createRunHolders } from "./process/run-holders.ts";
 import { createRunUpload } from "./process/run-upload.ts";
@@ -42,8 +42,8 @@ import { createWarehouse } from "./process/warehouse.ts";
 import { createReconcileJob } from "./reconcile/job.ts";
 import { createReplayJob } from "./replay/job.ts";
 import { createRetentionJob } from "./retention/job.ts";
-import { createMovedDatesWatch } from "./stable/moved-dates-watch.ts";
-import { createStableWatch } from "./stable/stable-watch.ts";
+import { createMovedDatesMonitor } from "./stable/moved-dates-monitor.ts";
+import { createStableMonitor } from "./stable/stable-monitor.ts";
 import { createWindowsJob } from "./windows/job.ts";
 
 const ASK_EVERY_MS = 1_000;
@@ -66,9 +66,9 @@ const traces = await startTracing({
 const application = "conversation-export-jobs";
 
 const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.fatal(error) });
-const redisWatch = createAnswerWatch({ name: "Redis", ping: redis.tryWrite, everyMs: ASK_EVERY_MS });
+const redisMonitor = createAnswerMonitor({ name: "Redis", ping: redis.tryWrite, everyMs: ASK_EVERY_MS });
 metrics.gauge("conversation_export_redis_up", "1 when Redis answers and takes writes", [], (gauge) =>
-  gauge.set(redisWatch.answers() === true ? 1 : 0),
+  gauge.set(redisMonitor.answers() === true ? 1 : 0),
 );
 const warehouse = createWarehouse({ config, application, askEveryMs: ASK_EVERY_MS, metrics, log });
 const { session } = warehouse;
@@ -84,7 +84,7 @@ const gate = createSuppressionGate({
   log,
 });
 const stableStore = createStableStore({ session });
-const stableWatch = createStableWatch({
+const stableMonitor = createStableMonitor({
   coordination,
   store: stableStore,
   intervalMs: SETTLE_EVERY_MS,
@@ -92,7 +92,7 @@ const stableWatch = createStableWatch({
   log,
   now: Date.now,
 });
-const auditWatch = createAuditWatch({
+const auditMonitor = createAuditMonitor({
   store: createAuditStore({ session }),
   everyMs: LOOK_AT_AUDIT_EVERY_MS,
   elapsed: () => performance.now(),
@@ -109,7 +109,7 @@ const inFlight = createInFlight({
 const runUpload = createRunUpload({ gate, inFlight });
 const exclusive = createExclusive({ redis, lockMs: config.lockMs });
 const runHolders = createRunHolders({ coordination, redisId: redis.ownId, log });
-const movedDates = createMovedDatesWatch({
+const movedDates = createMovedDatesMonitor({
   dates: createMovedDates({ session }),
   stable: stableStore,
   exclusive,
@@ -163,7 +163,7 @@ const boardParts: readonly Part[] =
   board === undefined ? [] : [{ name: "board", start: board.start, stop: board.stop }];
 
 const ready = (): true | string => {
-  const reasons = [redisWatch.answers(), warehouse.answers(), workers.ready()].filter(
+  const reasons = [redisMonitor.answers(), warehouse.answers(), workers.ready()].filter(
     (answer) => answer !== true,
   );
   return reasons.length === 0 || reasons.join("; ");
@@ -192,15 +192,15 @@ const running = run({
     // First, so that a waiting process can be asked why.
     { name: "health", start: health.start, stop: health.stop },
     { name: "redis", start: startRedis, stop: redis.stop },
-    { name: "redis watch", start: redisWatch.start, stop: redisWatch.stop },
+    { name: "redis watch", start: redisMonitor.start, stop: redisMonitor.stop },
     { name: "warehouse", start: warehouse.start, stop: warehouse.stop },
     { name: "bus", start: bus.start, stop: bus.stop },
     { name: "suppressions", start: gate.start, stop: gate.stop },
     runHolders.part,
     { name: "in flight", start: inFlight.start, stop: inFlight.stop },
-    { name: "stable", start: stableWatch.start, stop: stableWatch.stop },
+    { name: "stable", start: stableMonitor.start, stop: stableMonitor.stop },
     { name: "moved dates", start: movedDates.start, stop: movedDates.stop },
-    { name: "audit watch", start: auditWatch.start, stop: auditWatch.stop },
+    { name: "audit watch", start: auditMonitor.start, stop: auditMonitor.stop },
     ...jobs.flatMap(({ parts = [] }) => parts),
     createSweeping({ jobs, log }),
     { name: "schedules", start: schedules.start, stop: schedules.stop },

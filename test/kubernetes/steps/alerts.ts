@@ -1,5 +1,5 @@
 import { until, within } from "../../system/until.ts";
-import { type AlertWatch, type Firing, INTERVAL_SECONDS } from "../alert-watch.ts";
+import { type AlertMonitor, type Firing, INTERVAL_SECONDS } from "../alert-monitor.ts";
 import { firstPod, untilRestarted } from "../pods.ts";
 import type { AlertGroup } from "../settings.ts";
 import { isReady, nameOf, RELEASE, type ServiceName } from "../release.ts";
@@ -69,7 +69,7 @@ const findCause = async (
   throw new Error(`the runbook of ${alert} does not show ${cause}:\n${said.join("\n")}`);
 };
 
-const firingsOf = (watch: AlertWatch, { alert, labels = {} }: Expected): readonly Firing[] =>
+const firingsOf = (watch: AlertMonitor, { alert, labels = {} }: Expected): readonly Firing[] =>
   watch
     .firings()
     .filter(
@@ -78,13 +78,13 @@ const firingsOf = (watch: AlertWatch, { alert, labels = {} }: Expected): readonl
     );
 
 /** ms since the epoch; null: it fires, or paused a moment. */
-const endOf = (watch: AlertWatch, expected: Expected): number | null => {
+const endOf = (watch: AlertMonitor, expected: Expected): number | null => {
   const ends = firingsOf(watch, expected).map(({ to }) => to ?? Infinity);
   const end = Math.max(...ends);
   return Date.now() - end > SILENT_MS ? end : null;
 };
 
-const tryFault = async (trial: Trial, watch: AlertWatch, fault: Fault): Promise<readonly Reported[]> => {
+const tryFault = async (trial: Trial, watch: AlertMonitor, fault: Fault): Promise<readonly Reported[]> => {
   const before = fault.alerts.filter((one) => firingsOf(watch, one).some(({ to }) => to === null));
   if (before.length > 0) throw new Error(`${fault.name}: ${before[0]?.alert} fires before the fault`);
   const from = Date.now();

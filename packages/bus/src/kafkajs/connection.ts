@@ -12,7 +12,7 @@ import { tokenMechanism } from "./token-login.ts";
 export type Connection = KafkaServers & { clientId: string; log: Logger };
 
 /** Events that kafkajs reports only in its log. */
-export type LogWatch = {
+export type LogMonitor = {
   onLine?: () => void;
   onOffsetOutOfRange?: (where: TopicPartition) => void;
   onFailure?: (error: string) => void;
@@ -33,7 +33,7 @@ const saslOf = ({ sasl, ssl, log }: Connection): Pick<KafkaConfig, "sasl"> => {
 };
 
 /** Batches come unparsed; patches kafkajs for the whole process. */
-export const createKafka = (connection: Connection, watch: LogWatch = {}): Kafka => {
+export const createKafka = (connection: Connection, watch: LogMonitor = {}): Kafka => {
   registerCodecs();
   patchKafkajs();
   const { brokers, clientId, ssl, log } = connection;

@@ -2,7 +2,7 @@ import { apiError, ExportAnswerError, ExportConnectionError, hadNoEffect } from 
 import { troubleOf } from "./connection-trouble.ts";
 import { createRetry, reasonOf, type Retry, type RetryDeps, type RetryOptions } from "./retry.ts";
 import { visibleText } from "./visible-text.ts";
-import { createWatch, type Watch } from "./watch.ts";
+import { createMonitor, type Watch } from "./watch.ts";
 
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
 
@@ -147,7 +147,7 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
   /** A host that answered once may do so again, so no error is final. */
   let hasAnswered = false;
   const send = async (call: Call): Promise<Opened> => {
-    const watch = createWatch(options.idleMs, deps.signal);
+    const watch = createMonitor(options.idleMs, deps.signal);
     const { path, query, accept = "application/json", body, idempotencyKey } = call;
     const url = addressOf(path, query);
     let response: Response;

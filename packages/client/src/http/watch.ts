@@ -8,7 +8,7 @@ export type Watch = {
   end(): void;
 };
 
-export const createWatch = (idleMs: number, caller: AbortSignal | undefined): Watch => {
+export const createMonitor = (idleMs: number, caller: AbortSignal | undefined): Watch => {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const onAbort = (): void => controller.abort(caller?.reason);

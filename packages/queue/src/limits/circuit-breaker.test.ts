@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
-import { createAsking } from "./asking.ts";
+import { createCircuitBreaker } from "./circuit-breaker.ts";
 
 const never = (): Promise<never> => new Promise(() => undefined);
 
 it("waits once for an answer that does not come, then tries one call a second until one is answered", async () => {
   const seen = { asked: 0, away: 0, back: 0, connected: true, now: 0 };
   let question: () => Promise<number> = never;
-  const asking = createAsking({
+  const breaker = createCircuitBreaker({
     isConnected: () => seen.connected,
     answerWithinMs: 1,
     clock: () => seen.now,
@@ -14,7 +14,7 @@ it("waits once for an answer that does not come, then tries one call a second un
     onBack: () => seen.back++,
   });
   const ask = () =>
-    asking.ask(() => {
+    breaker.ask(() => {
       seen.asked++;
       return question();
     });

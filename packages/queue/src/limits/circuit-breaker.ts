@@ -3,19 +3,19 @@ import { within } from "@conversation-export/runtime";
 const ALONE_FOR_MS = 1_000;
 
 /** A circuit breaker: after a failure one call a second tries again. */
-export type Asking = {
+export type CircuitBreaker = {
   /** undefined: no answer; never rejects. */
   ask<Answer extends {} | null>(question: () => Promise<Answer>): Promise<Answer | undefined>;
 };
 
-export const createAsking = (deps: {
+export const createCircuitBreaker = (deps: {
   readonly isConnected: () => boolean;
   readonly answerWithinMs: number;
   readonly onAway?: (error: unknown) => void;
   readonly onBack?: () => void;
   /** Monotonic milliseconds. */
   readonly clock?: () => number;
-}): Asking => {
+}): CircuitBreaker => {
   const { isConnected, answerWithinMs, onAway, onBack, clock = () => performance.now() } = deps;
   let aloneSince: number | undefined;
   let probing = false;

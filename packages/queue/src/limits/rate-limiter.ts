@@ -1,7 +1,7 @@
 import type { RateWindow } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import { type Allowance, describeAllowance } from "./allowance.ts";
-import { createAsking } from "./asking.ts";
+import { createCircuitBreaker } from "./circuit-breaker.ts";
 import { createMemoryLimiter } from "./memory-limiter.ts";
 import { clientOf, type Redis } from "../redis/redis.ts";
 import { createScript, NOW } from "../redis/script.ts";
@@ -64,7 +64,7 @@ export const createRateLimiter = (deps: {
   const client = clientOf(redis);
   const count = createScript(client, COUNT);
   const memory = createMemoryLimiter({ maxKeys: MAX_KEYS, now });
-  const asking = createAsking({
+  const breaker = createCircuitBreaker({
     isConnected: () => client.status === "ready",
     answerWithinMs,
     onAway: (error) =>
@@ -88,7 +88,7 @@ export const createRateLimiter = (deps: {
 
   return {
     consume: async (key, windows) => {
-      const shared = await asking.ask(() => consumeShared(key, windows));
+      const shared = await breaker.ask(() => consumeShared(key, windows));
       if (shared !== undefined) return shared;
       onUnshared?.();
       return memory.consume(key, windows);

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "@conversation-export/runtime";
 import { clientOf, type Redis } from "../redis/redis.ts";
 import { createScript, NOW } from "../redis/script.ts";
-import { createAsking } from "./asking.ts";
+import { createCircuitBreaker } from "./circuit-breaker.ts";
 
 /** Among the keys of rate limits, to which the same Redis users have rights. */
 const KEY_PREFIX = "conversation-export:rate:slots:";
@@ -45,7 +45,7 @@ export const createSharedSlots = (deps: {
   const takeScript = createScript(client, TAKE);
   const renewScript = createScript(client, RENEW);
   const releaseScript = createScript(client, RELEASE);
-  const asking = createAsking({
+  const breaker = createCircuitBreaker({
     isConnected: () => client.status === "ready",
     answerWithinMs: ANSWER_WITHIN_MS,
     onAway: (error) => log.debug({ error: String(error) }, "slots are given without Redis"),
@@ -78,7 +78,7 @@ export const createSharedSlots = (deps: {
   return {
     take: async (key) => {
       const token = randomUUID();
-      const taken = await asking.ask(async () =>
+      const taken = await breaker.ask(async () =>
         Number(await takeScript(KEY_PREFIX + key, [leaseMs, most, token])),
       );
       if (taken === 0) return null;

@@ -112,7 +112,7 @@ const reconnectMs = (attempt: number): number => Math.min(attempt * 100, MAX_REC
 const isDemoted = (error: Error): boolean => error.message.includes("READONLY ");
 
 /** ioredis reports a name that sentinels do not know as if they were away. */
-const watchSentinels = (client: Client, name: string) => {
+const monitorSentinels = (client: Client, name: string) => {
   let isUnknown = false;
   client.on("sentinelError", (error: Error) => {
     isUnknown ||= /invalid reply: null$|No such master with that name/.test(error.message);
@@ -159,7 +159,7 @@ export const createRedis = (
     reconnectOnError: isDemoted,
   });
   const abort = new AbortController();
-  const sentinels = watchSentinels(client, parseRedisUrl(deps.url)?.name ?? "");
+  const sentinels = monitorSentinels(client, parseRedisUrl(deps.url)?.name ?? "");
   let reported = false;
   let suited = Promise.resolve();
 

@@ -1,6 +1,6 @@
 /** Leaves out former dates (docs/decisions/0017, 0024) and erased records (0022) by sets that are cheap when empty. */
 import { DATED_KINDS, type DatedKind, ownTableOf, type RecordKind } from "@conversation-export/domain";
-import { NOTED } from "../changes/moved-dates.ts";
+import { KNOWN_UP_TO } from "../changes/moved-dates.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 
@@ -37,7 +37,7 @@ const datesOfMoved = (kind: DatedKind, { table, global }: ViewTables): string =>
         WHERE record ${global}IN (
           SELECT ${recordNameSql("client_id", kind, "id")} FROM ${table("changes")}
           WHERE kind = '${kind}' AND NOT deleted AND stored_at >= fromUnixTimestamp64Micro(
-            toInt64(ifNull((SELECT max(version) FROM ${table("watermarks")} WHERE list = '${NOTED}'), 0)), 'UTC'))
+            toInt64(ifNull((SELECT max(version) FROM ${table("watermarks")} WHERE list = '${KNOWN_UP_TO}'), 0)), 'UTC'))
         GROUP BY record HAVING min(date_created) != max(date_created))
       UNION ALL
       SELECT client_id, date_created FROM ${table("moved_dates")} WHERE kind = '${kind}'`;

@@ -3,13 +3,13 @@ import type { Session } from "../session/session.ts";
 import { createMovedDates } from "./moved-dates.ts";
 
 it("goes on with a look at all records where it broke off, but not when another has ended it meanwhile", async () => {
-  let noted = 0;
+  let known = 0;
   let isAway = false;
   const begins: unknown[] = [];
   const session = {
     with: () => session,
     rows: (name: string, _: string, options?: { readonly parameters: { readonly after: string } }) => {
-      if (name === "moved.noted") return Promise.resolve([{ micros: String(noted) }]);
+      if (name === "moved.known") return Promise.resolve([{ micros: String(known) }]);
       return Promise.resolve(options?.parameters.after === "" ? [{ last: "middle" }] : []);
     },
     command: (
@@ -29,9 +29,9 @@ it("goes on with a look at all records where it broke off, but not when another 
   await expect(dates.note(1_000)).rejects.toThrow("away");
   expect(begins).toEqual(["", "middle", "middle"]);
 
-  noted = 1_000;
+  known = 1_000;
   await dates.note(1_000);
-  noted = 0;
+  known = 0;
   isAway = false;
   await dates.note(1_000);
   expect(begins.slice(3)).toEqual(["", "middle"]);

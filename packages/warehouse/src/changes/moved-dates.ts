@@ -4,8 +4,8 @@ import { micros } from "../session/micros-sql.ts";
 import type { Session } from "../session/session.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 
-export const NOTED = "changes with dates noted";
-const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${NOTED}'`;
+export const KNOWN_UP_TO = "changes with dates known";
+const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${KNOWN_UP_TO}'`;
 
 const SLICE: Micros = 60 * MICROS_IN_SECOND;
 /** A replica may have lacked entries, or dates of records. */
@@ -22,11 +22,14 @@ export type MovedDates = {
    * @throws WarehouseError
    */
   note(until: Micros, signal?: AbortSignal): Promise<void>;
-  noted(): Promise<Micros>;
+  known(): Promise<Micros>;
 };
 
 /** Dates are known up to it; 0: none. */
-export const readNoted = async (session: Session, name: "pages.noted" | "moved.noted"): Promise<Micros> => {
+export const readKnownUpTo = async (
+  session: Session,
+  name: "pages.known" | "moved.known",
+): Promise<Micros> => {
   const [row] = await session.rows<{ micros: string }>(name, NOTED_UNTIL);
   return Number(row?.micros ?? 0);
 };
@@ -57,7 +60,7 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
   let pass: { readonly until: Micros; readonly after: string } | undefined;
 
   const save = (until: Micros, signal: AbortSignal | undefined): Promise<void> => {
-    const rows = [{ list: NOTED, version: until, instant: formatTimestampZ(until) }];
+    const rows = [{ list: KNOWN_UP_TO, version: until, instant: formatTimestampZ(until) }];
     return session.insert("moved.save", { table: "watermarks", rows }, { signal });
   };
 
@@ -78,11 +81,11 @@ export const createMovedDates = (deps: { readonly session: Session }): MovedDate
     return begun;
   };
 
-  const noted = (): Promise<Micros> => readNoted(session, "moved.noted");
+  const known = (): Promise<Micros> => readKnownUpTo(session, "moved.known");
   return {
-    noted,
+    known,
     note: async (until, signal) => {
-      let reached = await noted();
+      let reached = await known();
       if (reached > 0) pass = undefined;
       if (until <= reached) return;
       if (reached === 0) {

@@ -1,5 +1,5 @@
 import { RECORD_KINDS } from "@conversation-export/domain";
-import type { AskForFacts } from "../pages/ask-facts.ts";
+import type { AskForConditions } from "../pages/ask-conditions.ts";
 import { type FindEnd, rangeParameters } from "../pages/find-end.ts";
 import type { ChangePage, ChangeQuery, Reader } from "../pages/page.ts";
 import { pageSettings, type PageStatement, shardedSettings } from "../pages/page-statements.ts";
@@ -12,11 +12,11 @@ import { changeCandidatesOf, changeRows, changesOf } from "./changes-sql.ts";
 export const createReadChanges = (deps: {
   readonly send: SendStatement;
   readonly findEnd: FindEnd;
-  readonly askForFacts: AskForFacts;
+  readonly askForConditions: AskForConditions;
   readonly isSharded: () => Promise<boolean>;
-  readonly notedDates: () => Promise<number>;
+  readonly datesKnown: () => Promise<number>;
 }): Reader["changes"] => {
-  const { send, findEnd, askForFacts, isSharded, notedDates } = deps;
+  const { send, findEnd, askForConditions, isSharded, datesKnown } = deps;
 
   return async ({
     clientId,
@@ -33,10 +33,13 @@ export const createReadChanges = (deps: {
     const found = await findEnd("changes.end", changeRows(kind), own, window, keys, signal);
     const { end, isLast } = found;
     if (found.keys === 0) return emptyPage({ rows: 0, next: end, isLast });
-    const noted = await notedDates();
+    const known = await datesKnown();
     const sharded = await isSharded();
-    const parameters = { ...own, ...rangeParameters(after, end), stableUpTo, size: pageSize, noted };
-    const shape = { ...(await askForFacts.facts(changeCandidatesOf(kind), parameters, signal)), sharded };
+    const parameters = { ...own, ...rangeParameters(after, end), stableUpTo, size: pageSize, known };
+    const shape = {
+      ...(await askForConditions.conditions(changeCandidatesOf(kind), parameters, signal)),
+      sharded,
+    };
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
       sql: changesOf(kind, shape),

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { expect, it } from "vitest";
-import { createAskForFacts } from "./ask-facts.ts";
+import { createAskForConditions } from "./ask-conditions.ts";
 import type { Candidates } from "./sql/identity-sql.ts";
 import type { SendStatement } from "./send-statement.ts";
 
@@ -20,7 +20,7 @@ const entries = (count: number): string =>
 
 const ask = async (
   answers: Readonly<Record<string, string>>,
-  { noted = 1, candidates = CANDIDATES }: { noted?: number; candidates?: Candidates | null } = {},
+  { known = 1, candidates = CANDIDATES }: { known?: number; candidates?: Candidates | null } = {},
 ) => {
   const asked: string[] = [];
   const names: unknown[] = [];
@@ -29,9 +29,12 @@ const ask = async (
     if (name === "pages.moved") names.push(parameters["names"]);
     return open(Readable.from([Buffer.from(answers[name] ?? "")]));
   };
-  const { facts: askForFacts } = createAskForFacts({ send, isSharded: () => Promise.resolve(false) });
-  const facts = await askForFacts(candidates, { client: "acme", noted }, undefined);
-  return { facts, asked, names };
+  const { conditions: askForConditions } = createAskForConditions({
+    send,
+    isSharded: () => Promise.resolve(false),
+  });
+  const conditions = await askForConditions(candidates, { client: "acme", known }, undefined);
+  return { conditions, asked, names };
 };
 
 it("is content with one question where there is nothing, erased records or not", async () => {
@@ -40,7 +43,7 @@ it("is content with one question where there is nothing, erased records or not",
     [`["erased",""]\n${WHOLE}`, true],
   ] as const) {
     expect(await ask({ "pages.exceptions": answer })).toMatchObject({
-      facts: { hasMoved: false, hasErased },
+      conditions: { hasMoved: false, hasErased },
       asked: ["pages.exceptions"],
     });
   }
@@ -49,7 +52,7 @@ it("is content with one question where there is nothing, erased records or not",
 it("asks about the records with entries since, unless they are many", async () => {
   const few = await ask({ "pages.exceptions": entries(2), "pages.moved": "0\n" });
   expect(few).toEqual({
-    facts: { hasMoved: false, hasErased: false },
+    conditions: { hasMoved: false, hasErased: false },
     asked: ["pages.exceptions", "pages.moved"],
     names: [['4/acme/c/"0', '4/acme/c/"1']],
   });
@@ -57,8 +60,8 @@ it("asks about the records with entries since, unless they are many", async () =
     "pages.exceptions",
     "pages.moved",
   ]);
-  const many = await ask({ "pages.exceptions": entries(51), "pages.facts": "0\t0\n" });
-  expect(many.asked).toEqual(["pages.exceptions", "pages.facts"]);
+  const many = await ask({ "pages.exceptions": entries(51), "pages.conditions": "0\t0\n" });
+  expect(many.asked).toEqual(["pages.exceptions", "pages.conditions"]);
 });
 
 it("puts no long names into an address", async () => {
@@ -66,29 +69,29 @@ it("puts no long names into an address", async () => {
     ask({
       "pages.exceptions": `["since","4\\/acme\\/c\\/${id}"]\n${WHOLE}`,
       "pages.moved": "0\n",
-      "pages.facts": "0\t0\n",
+      "pages.conditions": "0\t0\n",
     });
   expect((await named("x".repeat(3_900))).asked).toEqual(["pages.exceptions", "pages.moved"]);
-  expect((await named("x".repeat(4_000))).asked).toEqual(["pages.exceptions", "pages.facts"]);
-  expect((await named("é".repeat(700))).asked).toEqual(["pages.exceptions", "pages.facts"]);
+  expect((await named("x".repeat(4_000))).asked).toEqual(["pages.exceptions", "pages.conditions"]);
+  expect((await named("é".repeat(700))).asked).toEqual(["pages.exceptions", "pages.conditions"]);
 });
 
 it("looks at the candidates where one may have several dates", async () => {
-  const facts = { hasMoved: true, hasErased: true };
-  const answer = { "pages.facts": "3\t1\n" };
+  const conditions = { hasMoved: true, hasErased: true };
+  const answer = { "pages.conditions": "3\t1\n" };
   expect(await ask({ "pages.exceptions": `["moved",""]\n${WHOLE}`, ...answer })).toMatchObject({
-    facts,
-    asked: ["pages.exceptions", "pages.facts"],
+    conditions,
+    asked: ["pages.exceptions", "pages.conditions"],
   });
   expect(await ask({ "pages.exceptions": entries(1), "pages.moved": "1\n", ...answer })).toMatchObject({
-    facts,
-    asked: ["pages.exceptions", "pages.moved", "pages.facts"],
+    conditions,
+    asked: ["pages.exceptions", "pages.moved", "pages.conditions"],
   });
 });
 
-it("has one question where no dates are noted lately, and without candidates", async () => {
-  for (const options of [{ noted: 0 }, { candidates: null }])
-    expect((await ask({ "pages.facts": "0\t1\n" }, options)).asked).toEqual(["pages.facts"]);
+it("has one question where nothing is known lately, and without candidates", async () => {
+  for (const options of [{ known: 0 }, { candidates: null }])
+    expect((await ask({ "pages.conditions": "0\t1\n" }, options)).asked).toEqual(["pages.conditions"]);
 });
 
 it("takes no answer that is cut off for one without rows", async () => {
@@ -98,9 +101,9 @@ it("takes no answer that is cut off for one without rows", async () => {
     { "pages.exceptions": entries(2) },
     { "pages.exceptions": entries(2), "pages.moved": "\n" },
     { "pages.exceptions": `["moved",""]\n${WHOLE}` },
-    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.facts": "0\n" },
-    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.facts": "\\N\t0\n" },
-    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.facts": "1\t0\n\n1\t0\n1\t0\n" },
+    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.conditions": "0\n" },
+    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.conditions": "\\N\t0\n" },
+    { "pages.exceptions": `["moved",""]\n${WHOLE}`, "pages.conditions": "1\t0\n\n1\t0\n1\t0\n" },
   ])
     await expect(ask(answers)).rejects.toMatchObject({ causeName: "UNEXPECTED_ANSWER", retryable: true });
 });

@@ -6,7 +6,7 @@ import { changeCandidatesOf, changeRows, changesInRange } from "../changes/chang
 import { typedColumns, UNREADABLE } from "../parquet/column-sql.ts";
 import type { StatementName } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
-import type { AskForFacts } from "./ask-facts.ts";
+import type { AskForConditions } from "./ask-conditions.ts";
 import { type FindEnd, rangeParameters } from "./find-end.ts";
 import type { ListSteps, OpenStep, PagePosition } from "./page.ts";
 import { listSettings, PARQUET_SETTINGS, type Parameters, TEXT_LINE_SETTINGS } from "./page-statements.ts";
@@ -52,11 +52,11 @@ export const createListSteps = (deps: {
   readonly send: SendStatement;
   readonly findEnd: FindEnd;
   readonly isSharded: () => Promise<boolean>;
-  readonly notedDates: () => Promise<number>;
-  readonly askForFacts: AskForFacts;
+  readonly datesKnown: () => Promise<number>;
+  readonly askForConditions: AskForConditions;
   readonly stepKeys: number;
 }): ListSteps => {
-  const { format, send, findEnd, isSharded, notedDates, askForFacts, stepKeys } = deps;
+  const { format, send, findEnd, isSharded, datesKnown, askForConditions, stepKeys } = deps;
   const sortedKeys = Math.min(stepKeys, SORTED_KEYS);
 
   type Records = {
@@ -70,8 +70,8 @@ export const createListSteps = (deps: {
   const open = async (of: Records, given: Parameters, signal: AbortSignal): Promise<Readable> => {
     const { name, kind, candidates, records, withDeletions = false } = of;
     const sharded = await isSharded();
-    const parameters = { ...given, noted: await notedDates() };
-    const shape = { ...(await askForFacts.facts(candidates, parameters, signal)), sharded };
+    const parameters = { ...given, known: await datesKnown() };
+    const shape = { ...(await askForConditions.conditions(candidates, parameters, signal)), sharded };
     const sql = format.sql(kind, records(shape), withDeletions);
     const settings = { ...format.settings, ...listSettings(of, shape) };
     return send({ name, sql, parameters, settings }, format.pass, signal).catch((error: unknown) => {

@@ -1,7 +1,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { StatementName } from "../session/session.ts";
 import { MARK } from "./page-stream.ts";
-import { type Candidates, exceptionsAbout, factsOf, SOME_HAS_MOVED } from "./sql/identity-sql.ts";
+import { type Candidates, exceptionsAbout, conditionsOf, SOME_HAS_MOVED } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
 import { endOf, FIRST_ROWS, type RangedRows, type ReadShape, wholeInstantsOf } from "./sql/page-sql.ts";
 
@@ -115,13 +115,13 @@ export const endStatement = (
   },
 });
 
-export const factsStatement = (
+export const conditionsStatement = (
   candidates: Candidates | null,
   parameters: Parameters,
   sharded: boolean,
 ): PageStatement => ({
-  name: "pages.facts",
-  sql: factsOf(candidates, Number(parameters["noted"] ?? 0) > 0) + TEXT,
+  name: "pages.conditions",
+  sql: conditionsOf(candidates, Number(parameters["known"] ?? 0) > 0) + TEXT,
   parameters,
   settings: { max_threads: 1, ...shardedSettings(sharded, false) },
 });
@@ -131,7 +131,7 @@ export const exceptionsStatement = (
   parameters: Parameters,
   sharded: boolean,
 ): PageStatement => ({
-  ...factsStatement(candidates, parameters, sharded),
+  ...conditionsStatement(candidates, parameters, sharded),
   name: "pages.exceptions",
   sql: `${exceptionsAbout(candidates)} FORMAT JSONCompactEachRow`,
 });

@@ -35,7 +35,7 @@ it.each([
 const session: Pick<Session, "rows" | "stream" | "with"> = {
   rows: async <Row>() => [{ engine: "MergeTree" } as Row],
   stream: async (name) => {
-    const answers: Record<string, string> = { "pages.facts": "0\t0\n" };
+    const answers: Record<string, string> = { "pages.conditions": "0\t0\n" };
     const end = /[._]end/.test(name) ? "5\t0\t1791072000000000\t61\n" : MARK;
     return Readable.from([Buffer.from(answers[name] ?? end)]);
   },

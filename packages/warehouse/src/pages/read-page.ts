@@ -1,11 +1,11 @@
 import { text } from "node:stream/consumers";
-import type { AskForFacts } from "./ask-facts.ts";
+import type { AskForConditions } from "./ask-conditions.ts";
 import { type FindEnd, rangeParameters } from "./find-end.ts";
 import type { MessagePageQuery, Page, PageEnd, PagePosition } from "./page.ts";
 import { instantsStatement, pageStatement, type Parameters } from "./page-statements.ts";
 import { emptyPage, openPage, type RowsEnd } from "./page-stream.ts";
 import type { SendStatement } from "./send-statement.ts";
-import type { Facts } from "./sql/identity-sql.ts";
+import type { Conditions } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
 import { instantsOfAnswer } from "./sql/page-sql.ts";
 import { isAwayError, WarehouseError } from "../session/warehouse-error.ts";
@@ -36,23 +36,23 @@ export const createPageReader = (deps: {
   readonly list: List;
   readonly send: SendStatement;
   readonly findEnd: FindEnd;
-  readonly askForFacts: AskForFacts;
+  readonly askForConditions: AskForConditions;
   readonly isSharded: () => Promise<boolean>;
-  readonly notedDates: () => Promise<number>;
+  readonly datesKnown: () => Promise<number>;
 }): ((query: MessagePageQuery) => Promise<Page>) => {
-  const { list, send, findEnd, askForFacts, isSharded, notedDates } = deps;
+  const { list, send, findEnd, askForConditions, isSharded, datesKnown } = deps;
 
   const readPage = async (query: MessagePageQuery, isProbe = false): Promise<Page> => {
     const { clientId, pageSize, wholeTies, since, to, after = before(since), pace, signal } = query;
     const sharded = await isSharded();
-    const noted = await notedDates();
+    const known = await datesKnown();
 
     const own = { client: clientId, conversation: query.conversationId ?? "" };
     const parametersOf = (end: PagePosition): Parameters => ({
       ...own,
       ...rangeParameters(after, end),
       size: pageSize,
-      noted,
+      known,
     });
 
     const choose = async (keys: number): Promise<Range | null> => {
@@ -64,8 +64,8 @@ export const createPageReader = (deps: {
       return { end, isLast, first: query.after?.date ?? found.first };
     };
     /** null: too few records. */
-    const takeWholeInstants = async (range: Range, facts: Facts): Promise<Range | null> => {
-      const statement = instantsStatement(list, { ...facts, sharded }, parametersOf(range.end));
+    const takeWholeInstants = async (range: Range, conditions: Conditions): Promise<Range | null> => {
+      const statement = instantsStatement(list, { ...conditions, sharded }, parametersOf(range.end));
       const { rows, last, before: lastWhole } = instantsOfAnswer(await send(statement, text, signal));
       if (rows <= pageSize) return range.isLast ? range : null;
       const hasMore = lastWhole > 0;
@@ -74,7 +74,12 @@ export const createPageReader = (deps: {
     };
 
     /** null: too few records, and others lie behind. */
-    const open = async (range: Range, facts: Facts, size: number, most?: number): Promise<Page | null> => {
+    const open = async (
+      range: Range,
+      conditions: Conditions,
+      size: number,
+      most?: number,
+    ): Promise<Page | null> => {
       let isBegun = false;
       let isShort = false;
       const endOfRows = async ({ rows, last, behind }: RowsEnd): Promise<PageEnd> => {
@@ -94,7 +99,7 @@ export const createPageReader = (deps: {
         return isLast ? { rows, next: null } : withPace(next);
       };
       const parameters = { ...parametersOf(range.end), size };
-      const statement = pageStatement(list, { ...facts, sharded }, parameters, query.separator);
+      const statement = pageStatement(list, { ...conditions, sharded }, parameters, query.separator);
       const settings = { ...statement.settings, ...(most && { max_rows_to_read: String(most) }) };
       const page = await send(
         { ...statement, settings },
@@ -118,12 +123,12 @@ export const createPageReader = (deps: {
     // Over shards all rows of a range are sorted.
     if (pace !== undefined && list.isGuessed === true && !wholeTies && !sharded) {
       const end = before(Math.min(after.date + lengthOf(pace, pageSize), to));
-      const facts = await askForFacts.factsAtOnce(list.candidates, parametersOf(end), signal);
-      hasExceptions = facts === null;
-      if (facts !== null) {
+      const conditions = await askForConditions.conditionsAtOnce(list.candidates, parametersOf(end), signal);
+      hasExceptions = conditions === null;
+      if (conditions !== null) {
         const most = GUESSED_ROWS + GUESSED_ROWS_PER_RECORD * pageSize;
         const range = { end, isLast: end.date === to, first: after.date };
-        const page = await open(range, facts, pageSize, most).catch((error: unknown) => {
+        const page = await open(range, conditions, pageSize, most).catch((error: unknown) => {
           // The pace in the link would meet any error again and again.
           if (!(error instanceof WarehouseError) || isAwayError(error) || signal?.aborted === true)
             throw error;
@@ -137,10 +142,15 @@ export const createPageReader = (deps: {
       const range = await choose(keys);
       if (range === null) return emptyPage({ rows: 0, next: null });
       const parameters = parametersOf(range.end);
-      const facts = await askForFacts.facts(list.candidates, parameters, signal, hasExceptions);
-      const taken = wholeTies ? await takeWholeInstants(range, facts) : range;
+      const conditions = await askForConditions.conditions(
+        list.candidates,
+        parameters,
+        signal,
+        hasExceptions,
+      );
+      const taken = wholeTies ? await takeWholeInstants(range, conditions) : range;
       // Room for an instant beyond a page, and for records that come between the statements.
-      const page = taken && (await open(taken, facts, pageSize + (wholeTies ? TIE_EXTENSION : 0)));
+      const page = taken && (await open(taken, conditions, pageSize + (wholeTies ? TIE_EXTENSION : 0)));
       if (page !== null) return page;
     }
   };

@@ -1,11 +1,11 @@
 import { createReadChanges } from "../changes/read-changes.ts";
 import type { Session } from "../session/session.ts";
 import { toWarehouseError } from "../session/warehouse-error.ts";
-import { createAskForFacts } from "./ask-facts.ts";
+import { createAskForConditions } from "./ask-conditions.ts";
 import { createFindEnd } from "./find-end.ts";
 import { findKey, validKeys } from "./key-lookup.ts";
 import { createListSteps, LINES, PARQUET } from "./list-steps.ts";
-import { createNotedDates } from "./noted-dates.ts";
+import { createDatesKnown } from "./known-dates.ts";
 import type { Reader } from "./page.ts";
 import { pageSettings, type PageStatement, shardedSettings } from "./page-statements.ts";
 import { openPage } from "./page-stream.ts";
@@ -56,7 +56,7 @@ export function createReader(deps: {
 
   const isSharded = (): Promise<boolean> => (knownToBeSharded ??= askWhetherSharded());
 
-  const notedDates = createNotedDates(session);
+  const datesKnown = createDatesKnown(session);
 
   const send: SendStatement = async ({ name, sql, parameters, settings }, open, signal) => {
     try {
@@ -69,10 +69,10 @@ export function createReader(deps: {
     }
   };
 
-  const askForFacts = createAskForFacts({ send, isSharded });
+  const askForConditions = createAskForConditions({ send, isSharded });
 
   const findEnd = createFindEnd({ send, isSharded });
-  const read = { send, findEnd, askForFacts, isSharded, notedDates };
+  const read = { send, findEnd, askForConditions, isSharded, datesKnown };
   const pagesOf = (list: List) => createPageReader({ ...read, list });
   const messagesByCreation = pagesOf(MESSAGES_BY_CREATION);
   const messagesOfConversation = pagesOf(MESSAGES_OF_CONVERSATION);
@@ -86,7 +86,7 @@ export function createReader(deps: {
       query.conversationId === undefined ? messagesByCreation(query) : messagesOfConversation(query),
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
-      const { hasErased } = await askForFacts.facts(null, parameters, signal);
+      const { hasErased } = await askForConditions.conditions(null, parameters, signal);
       const sql = endUsers({ selected: externalId !== undefined, hasErased });
       const settings = { ...pageSettings(RECORD_COLUMN), ...shardedSettings(await isSharded(), false) };
       const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };

@@ -24,7 +24,7 @@ export const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
 /** Their projections still show rows that a lightweight DELETE has masked. */
 export const WITH_PROJECTION: ReadonlySet<string> = new Set(["messages"]);
 
-/** The cheapest SQL that hides rows from all queries; `partition`: its id. */
+/** The cheapest SQL that masks rows in all queries; `partition`: its id. */
 export function hidingStatement(
   table: string,
   names: ClusterNames,

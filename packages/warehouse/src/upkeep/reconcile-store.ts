@@ -14,7 +14,7 @@ import type { Session } from "../session/session.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { CHANGES } from "../tables/changes.ts";
 import type { Alive } from "./job-keys.ts";
-import { type Ask, CARRIED, createNotedKeys, type NotedKey, ofDates, ofRun } from "./noted-keys.ts";
+import { type Ask, CARRIED, createCarriedKeys, type CarriedKey, ofDates, ofRun } from "./carried-keys.ts";
 
 export type CarriedExport = {
   readonly clientId: string;
@@ -127,9 +127,9 @@ export const createReconcileStore = (deps: {
     // A projection would still show masked rows.
     settings: { optimize_use_projections: 0 },
   });
-  const noted = createNotedKeys({ session, prefix: PREFIX, holder: deps.holder });
+  const noted = createCarriedKeys({ session, prefix: PREFIX, holder: deps.holder });
 
-  const keyOf = ({ clientId, id, dateCreated }: CarriedExport): NotedKey => ({
+  const keyOf = ({ clientId, id, dateCreated }: CarriedExport): CarriedKey => ({
     kind: CARRIED,
     clientId,
     id,

@@ -89,7 +89,7 @@ it("announces at once one that was refused before", async () => {
   expect(noted).toEqual([["w", 7]]);
 });
 
-it("goes on, and tries again, when ClickHouse takes no note", async () => {
+it("goes on, and tries again, when ClickHouse refuses the entry", async () => {
   const { noted, warnings, begin, pass } = await setUp(() => Promise.reject(new Error("away")));
   const end = begin(1, true);
   await pass(2_000);

@@ -7,7 +7,7 @@ import { type ApiClient, type Reader, WarehouseError } from "@conversation-expor
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { unauthorized } from "../http/api-error.ts";
 import { AUTHORIZED, CLIENT, createListReader, createTestApp, pageOf } from "../http/app.fixture.ts";
-import { watchAccess } from "./access-watch.ts";
+import { monitorAccess } from "./access-monitor.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -140,7 +140,7 @@ describe("watching a key", () => {
     vi.useFakeTimers();
     cleanups.push(() => vi.useRealTimers());
     let asked = 0;
-    const access = watchAccess({ ask: async () => void (asked += 1), everyMs: 1_000 });
+    const access = monitorAccess({ ask: async () => void (asked += 1), everyMs: 1_000 });
     await vi.advanceTimersByTimeAsync(2_500);
     expect(asked).toBe(2);
     access.end();
@@ -153,7 +153,7 @@ describe("watching a key", () => {
     const refused = unauthorized("unknown");
     let isAllowed = true;
     const ask = (): Promise<void> => (isAllowed ? Promise.resolve() : Promise.reject(refused));
-    const access = watchAccess({ ask, everyMs: 60_000 });
+    const access = monitorAccess({ ask, everyMs: 60_000 });
     cleanups.push(() => access.end());
     await access.check();
     isAllowed = false;
@@ -169,7 +169,7 @@ describe("watching a key", () => {
       failures-- > 0
         ? Promise.reject(new ServiceError("warehouse_unavailable", "away", { retryable: true }))
         : Promise.resolve();
-    const access = watchAccess({ ask, everyMs: 60_000 });
+    const access = monitorAccess({ ask, everyMs: 60_000 });
     cleanups.push(() => access.end());
     await access.check();
     expect(failures).toBe(-1);

@@ -1,6 +1,6 @@
 import { retry } from "@conversation-export/runtime";
 
-export type AccessWatch = {
+export type AccessMonitor = {
   readonly lost: AbortSignal;
   /** @throws ApiError once the key is no longer allowed */
   check(): Promise<void>;
@@ -11,10 +11,10 @@ export type AccessWatch = {
 const ASK_WITHIN_MS = 15_000;
 
 /** `ask` throws an ApiError when the key is no longer allowed; `fresh` bypasses caches. */
-export const watchAccess = (deps: {
+export const monitorAccess = (deps: {
   readonly ask: (fresh: boolean) => Promise<void>;
   readonly everyMs: number;
-}): AccessWatch => {
+}): AccessMonitor => {
   const { ask, everyMs } = deps;
   const lost = new AbortController();
   const ended = new AbortController();

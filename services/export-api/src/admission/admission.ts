@@ -3,7 +3,7 @@ import { inSpan, withinSpan } from "@conversation-export/runtime";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { notAcceptable, notAuthorized } from "../http/api-error.ts";
 import type { AuthThrottle } from "./auth-throttle.ts";
-import { watchAccess } from "./access-watch.ts";
+import { monitorAccess } from "./access-monitor.ts";
 import type { Authenticate, FindAgain } from "./authenticate.ts";
 import type { ClientBound } from "./client-bound.ts";
 import type { Call, Endpoint } from "../operations/endpoint.ts";
@@ -49,7 +49,7 @@ export const createAdmission = (deps: {
     await inSpan("rate limit", {}, () => rateLimit.admit(client, endpoint.limit, reply));
     const { streams = [] } = endpoint;
     if (!streams.includes(PARQUET_TYPE) && wantsParquetOnly(request.raw)) throw notAcceptable();
-    const access = watchAccess({
+    const access = monitorAccess({
       ask: async (fresh) => {
         const { scopes } = await findAgain(request.headers, fresh);
         if (!scopes.includes(endpoint.scope)) throw notAuthorized(endpoint.scope);

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { retry } from "@conversation-export/runtime";
 import type { ListStep, OpenStep } from "@conversation-export/warehouse";
-import type { AccessWatch } from "../admission/access-watch.ts";
+import type { AccessMonitor } from "../admission/access-monitor.ts";
 
 export type Join = {
   pass(chunk: Buffer): Buffer;
@@ -39,7 +39,7 @@ export const joinLines = (): Join => {
 /** Opens one step ahead, after an access check; fails when a step is not whole. */
 export const openWindow = async (
   open: OpenStep,
-  { signal, access }: { readonly signal: AbortSignal; readonly access: Pick<AccessWatch, "check"> },
+  { signal, access }: { readonly signal: AbortSignal; readonly access: Pick<AccessMonitor, "check"> },
   join: Join,
 ): Promise<Readable> => {
   const ended = new AbortController();

@@ -1,5 +1,5 @@
 import type { ApiClient, LimitName, Scope } from "@conversation-export/warehouse";
-import type { AccessWatch } from "../admission/access-watch.ts";
+import type { AccessMonitor } from "../admission/access-monitor.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Description } from "../openapi/description.ts";
 
@@ -8,7 +8,7 @@ export type Call = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly client: ApiClient;
-  readonly access: AccessWatch;
+  readonly access: AccessMonitor;
   readonly signal: AbortSignal;
 };
 

@@ -8,7 +8,7 @@ import {
 } from "@conversation-export/domain";
 import type { Logger } from "@conversation-export/runtime";
 import type { BufferBudget } from "./buffer-budget.ts";
-import type { ClientWatch } from "../watch/client-watch.ts";
+import type { ClientMonitor } from "../monitor/client-monitor.ts";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 import type { SuppressionGate } from "@conversation-export/suppression";
 import { createRows, type TopicBatch } from "./topic-batch.ts";
@@ -37,7 +37,7 @@ export const createBatchFiller = (deps: {
   readonly maxTimeAheadMs: number;
   readonly budget: BufferBudget;
   readonly gate: Pick<SuppressionGate, "judgement" | "suspects" | "suppresses">;
-  readonly clients: Pick<ClientWatch, "note">;
+  readonly clients: Pick<ClientMonitor, "note">;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;

@@ -1,6 +1,6 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createClientWatch } from "./client-watch.ts";
+import { createClientMonitor } from "./client-monitor.ts";
 import { createIngestMetrics } from "../ingest-metrics.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -14,7 +14,7 @@ const setUp = () => {
   const log = createLogger({ service: "test", level: "silent" });
   log.warn = (_: unknown, message?: string) => void warnings.push(message ?? "");
   const world = { isAway: false, refusesNames: false, whileAdding: () => {} };
-  const watch = createClientWatch({
+  const watch = createClientMonitor({
     store: {
       registered: () =>
         world.isAway ? Promise.reject(new Error("away")) : Promise.resolve(new Set(registered)),

@@ -3,7 +3,7 @@ import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 
 /** A misspelt client looks like a new one. */
-export type ClientWatch = {
+export type ClientMonitor = {
   start(): Promise<void>;
   /** Stores the latest counts. */
   stop(): Promise<void>;
@@ -14,12 +14,12 @@ const PAUSE_MS = 30_000;
 /** Further names show only in the metric. */
 const MAX_NAMES = 1_000;
 
-export const createClientWatch = (deps: {
+export const createClientMonitor = (deps: {
   readonly store: UnregisteredClientWriter;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
-}): ClientWatch => {
+}): ClientMonitor => {
   const { store, metrics, log, now } = deps;
   let registered: ReadonlySet<string> | undefined;
   let counts = new Map<string, number>();

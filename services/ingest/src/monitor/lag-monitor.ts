@@ -3,7 +3,7 @@ import { createLoop, type Logger, type Loop } from "@conversation-export/runtime
 import type { IngestMetrics } from "../ingest-metrics.ts";
 
 /** An unknown lag never shows as 0. */
-export const createLagWatch = (deps: {
+export const createLagMonitor = (deps: {
   readonly admin: Admin;
   readonly groupId: string;
   readonly topics: readonly string[];

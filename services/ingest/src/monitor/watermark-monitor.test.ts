@@ -5,7 +5,7 @@ import { createLogger, createMetrics } from "@conversation-export/runtime";
 import type { TopicIdentity, Watermarks } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createIngestMetrics } from "../ingest-metrics.ts";
-import { createWatermarkWatch } from "./watermark-watch.ts";
+import { createWatermarkMonitor } from "./watermark-monitor.ts";
 
 const INTERVAL_MS = 2_000;
 const TOPICS = new Map<string, ListName>([
@@ -30,7 +30,7 @@ const setUp = () => {
   const identities: Partial<Record<ListName, TopicIdentity>> = {};
   let saving: Promise<void> = Promise.resolve();
   let warehouseClock = Infinity;
-  const watch = createWatermarkWatch({
+  const watch = createWatermarkMonitor({
     progress: {
       start: async () => {},
       stop: async () => {},

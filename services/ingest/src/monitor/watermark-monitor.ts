@@ -19,7 +19,7 @@ type Topic = {
 };
 
 /** Every event before the watermark is readable, except dead letters; any number of processes may advance it. */
-export const createWatermarkWatch = (deps: {
+export const createWatermarkMonitor = (deps: {
   readonly progress: GroupProgress;
   readonly store: WatermarkWriter;
   readonly lists: ReadonlyMap<string, ListName>;

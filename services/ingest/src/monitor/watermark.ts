@@ -8,7 +8,7 @@ export type Note = {
   readonly ends: ReadonlyMap<number, number>;
 };
 
-/** Oldest first; undefined: the group has passed no note. */
+/** Oldest first; undefined: the group has passed none. */
 export type Advance = { readonly notes: readonly Note[]; readonly watermark: Micros | undefined };
 
 const MAX_NOTES = 500;

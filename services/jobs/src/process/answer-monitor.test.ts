@@ -1,9 +1,9 @@
 import { expect, it, onTestFinished } from "vitest";
-import { createAnswerWatch } from "./answer-watch.ts";
+import { createAnswerMonitor } from "./answer-monitor.ts";
 
 function watch() {
   const redis = { broken: false, pings: 0 };
-  const made = createAnswerWatch({
+  const made = createAnswerMonitor({
     everyMs: 1,
     name: "Redis",
     ping: () => {

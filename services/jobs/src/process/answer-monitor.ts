@@ -1,17 +1,17 @@
 import { createLoop } from "@conversation-export/runtime";
 
-export type AnswerWatch = {
+export type AnswerMonitor = {
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Else the reason why not. */
   answers(): true | string;
 };
 
-export const createAnswerWatch = (deps: {
+export const createAnswerMonitor = (deps: {
   name: string;
   ping: () => Promise<void>;
   everyMs: number;
-}): AnswerWatch => {
+}): AnswerMonitor => {
   const { name, ping, everyMs } = deps;
   let answer: true | string = `${name} has not been asked yet`;
 

@@ -1,13 +1,13 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect, it, vi } from "vitest";
-import { createAuditWatch } from "./audit-watch.ts";
+import { createAuditMonitor } from "./audit-monitor.ts";
 
 it("says how old a change is, also while the audit cannot be read", async () => {
   const answers = [[{ command: "keys create", state: "done" as const, ageSeconds: 10 }]];
   const last = vi.fn(() => Promise.resolve(answers.shift() ?? Promise.reject(new Error("away"))));
   const metrics = createMetrics({ service: "test" });
   let elapsed = 5_000;
-  const watch = createAuditWatch({
+  const watch = createAuditMonitor({
     store: { last },
     everyMs: 1,
     elapsed: () => elapsed,

@@ -1,7 +1,7 @@
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
 import type { AuditStore, LastChange } from "@conversation-export/warehouse";
 
-export const createAuditWatch = (deps: {
+export const createAuditMonitor = (deps: {
   readonly store: Pick<AuditStore, "last">;
   readonly everyMs: number;
   /** Monotonic milliseconds. */

@@ -1,7 +1,7 @@
 import { type Logger, type Metrics, retry } from "@conversation-export/runtime";
 import { createPartCounts, createSession, type Session } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
-import { createAnswerWatch } from "./answer-watch.ts";
+import { createAnswerMonitor } from "./answer-monitor.ts";
 import { registerPartMetrics } from "./part-metrics.ts";
 
 /** More than all jobs need: a statement may take an hour. */
@@ -30,7 +30,7 @@ export const createWarehouse = (deps: {
     topology: config.topology,
     maxConnections: WAREHOUSE_CONNECTIONS,
   });
-  const watch = createAnswerWatch({ name: "ClickHouse", ping: session.ping, everyMs: askEveryMs });
+  const watch = createAnswerMonitor({ name: "ClickHouse", ping: session.ping, everyMs: askEveryMs });
   const stopping = new AbortController();
   registerPartMetrics(metrics, createPartCounts({ session }));
 

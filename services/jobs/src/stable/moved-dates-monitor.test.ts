@@ -1,6 +1,6 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { createMovedDatesWatch } from "./moved-dates-watch.ts";
+import { createMovedDatesMonitor } from "./moved-dates-monitor.ts";
 
 const BEGUN = Date.parse("2026-10-04T12:00:00Z");
 const INTERVAL_MS = 30_000;
@@ -13,20 +13,20 @@ afterEach(() => {
 });
 
 it("notes dates up to the stable instant, and goes on after an error", async () => {
-  const noted: number[] = [];
+  const known: number[] = [];
   const warnings: string[] = [];
   let until = BEGUN * 1_000 - 3_000_000;
   let failing = true;
   let taken = false;
   const metrics = createMetrics({ service: "test" });
-  const watch = createMovedDatesWatch({
+  const watch = createMovedDatesMonitor({
     dates: {
       note: (instant) => {
         if (failing) return Promise.reject(new Error("away"));
-        noted.push(instant);
+        known.push(instant);
         return Promise.resolve();
       },
-      noted: () => Promise.resolve(noted.at(-1) ?? 0),
+      known: () => Promise.resolve(known.at(-1) ?? 0),
     },
     exclusive: { unlessTaken: (_, signal, work) => (taken ? Promise.resolve(undefined) : work(signal)) },
     stable: { load: () => Promise.resolve({ until, watermarks: {} }) },
@@ -45,23 +45,23 @@ it("notes dates up to the stable instant, and goes on after an error", async () 
 
   await watch.start();
   await vi.advanceTimersByTimeAsync(INTERVAL_MS - 1);
-  expect(noted).toEqual([]);
+  expect(known).toEqual([]);
   expect(warnings).toEqual(["recording former dates failed"]);
   expect(await age()).toBeCloseTo(INTERVAL_MS / 1_000, 0);
 
   failing = false;
   await vi.advanceTimersByTimeAsync(1);
-  expect(noted).toEqual([until]);
+  expect(known).toEqual([until]);
   expect(await age()).toBeCloseTo(INTERVAL_MS / 1_000 + 3, 0);
 
   until += 30_000_000;
   await vi.advanceTimersByTimeAsync(INTERVAL_MS);
-  expect(noted).toHaveLength(2);
-  expect(noted[1]).toBe(until);
+  expect(known).toHaveLength(2);
+  expect(known[1]).toBe(until);
 
   taken = true;
-  noted.push(until + 30_000_000);
+  known.push(until + 30_000_000);
   await vi.advanceTimersByTimeAsync(INTERVAL_MS);
-  expect(noted).toHaveLength(3);
+  expect(known).toHaveLength(3);
   expect(await age()).toBeCloseTo(INTERVAL_MS / 1_000 + 3 - 30 + 30, 0);
 });

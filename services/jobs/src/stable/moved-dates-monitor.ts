@@ -6,7 +6,7 @@ import type { MovedDates, StableReader } from "@conversation-export/warehouse";
 const NOTING = "moved-dates";
 
 /** While it fails, pages look up more. */
-export const createMovedDatesWatch = (deps: {
+export const createMovedDatesMonitor = (deps: {
   readonly dates: MovedDates;
   readonly stable: StableReader;
   readonly exclusive: Pick<Exclusive, "unlessTaken">;
@@ -18,14 +18,14 @@ export const createMovedDatesWatch = (deps: {
 }): Loop => {
   const { dates, stable, exclusive, log, now } = deps;
   const begun: Micros = now() * 1_000;
-  let noted: Micros = 0;
+  let known: Micros = 0;
   const stopping = new AbortController();
 
   deps.metrics.gauge(
     "conversation_export_moved_records_known_age_seconds",
-    "Age of the instant before which the dates of records with several are noted; of the process while there is none",
+    "Age of the instant before which the dates of records with several are known; of the process while there is none",
     [],
-    (gauge) => gauge.set(now() / 1_000 - (noted > 0 ? noted : begun) / MICROS_IN_SECOND),
+    (gauge) => gauge.set(now() / 1_000 - (known > 0 ? known : begun) / MICROS_IN_SECOND),
   );
 
   const turn = async (): Promise<void> => {
@@ -33,7 +33,7 @@ export const createMovedDatesWatch = (deps: {
       await exclusive.unlessTaken(NOTING, stopping.signal, async (signal) =>
         dates.note((await stable.load()).until, signal),
       );
-      noted = await dates.noted();
+      known = await dates.known();
     } catch (error) {
       if (!stopping.signal.aborted) log.warn({ err: error }, "recording former dates failed");
     }

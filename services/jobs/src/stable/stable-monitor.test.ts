@@ -1,7 +1,7 @@
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import type { Stable, Watermarks } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { createStableWatch } from "./stable-watch.ts";
+import { createStableMonitor } from "./stable-monitor.ts";
 
 const SECOND = 1_000_000;
 const INTERVAL_MS = 2_000;
@@ -36,7 +36,7 @@ const setUp = (stored: Stable = { until: 0, watermarks: {} }) => {
     return world.failing === what ? Promise.reject(new Error("away")) : Promise.resolve(value());
   };
   const metrics = createMetrics({ service: "test" });
-  const watch = createStableWatch({
+  const watch = createStableMonitor({
     coordination: {
       look: () =>
         answer("look", () => ({

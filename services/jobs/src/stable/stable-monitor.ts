@@ -12,7 +12,7 @@ const CLOCKS_DIFFER: Micros = 5 * MICROS_IN_SECOND;
 type Note = { readonly at: Micros; readonly watermarks: Watermarks };
 
 /** Any number of processes may run it (docs/internals.md). */
-export const createStableWatch = (deps: {
+export const createStableMonitor = (deps: {
   readonly coordination: Pick<Coordination, "look" | "announce" | "running">;
   readonly store: StableStore;
   readonly intervalMs: number;

@@ -4,7 +4,7 @@ import type { CommandDeps } from "../commands/command-deps.ts";
 import { CommandError } from "../explain/explain.ts";
 import { EXIT } from "../explain/exit-code.ts";
 import { createJobProgress } from "./job-progress.ts";
-import { createStandstillWatch } from "./job-standstill.ts";
+import { createStandstillMonitor } from "./job-standstill.ts";
 
 const LOOK_EVERY_MS = 1_000;
 
@@ -20,7 +20,7 @@ export const followJob = async (
 ): Promise<JobView> => {
   const interrupt = deps.catchInterrupt();
   const progress = createJobProgress({ ...deps, id });
-  const standstill = createStandstillWatch({
+  const standstill = createStandstillMonitor({
     workers: () => jobs.workers(name),
     report: (text) => progress.report(text),
     now: deps.now,

@@ -1,6 +1,6 @@
 import type { JobView } from "@conversation-export/queue";
 import { expect, it } from "vitest";
-import { createStandstillWatch, describeStandstill } from "./job-standstill.ts";
+import { createStandstillMonitor, describeStandstill } from "./job-standstill.ts";
 
 const at = Date.parse("2026-11-21T12:00:00Z");
 const job: JobView = {
@@ -23,7 +23,7 @@ const job: JobView = {
 const watching = (workers: () => Promise<number | null>) => {
   const said: string[] = [];
   let seconds = 0;
-  const watch = createStandstillWatch({
+  const watch = createStandstillMonitor({
     workers,
     report: (text) => said.push(text),
     now: () => new Date(at + seconds * 1_000),

@@ -5,7 +5,7 @@ import type { Print } from "../output/print.ts";
 const RUNNING_PATIENCE_MS = 30_000;
 const WAITING_PATIENCE_MS = 10_000;
 
-export type StandstillWatch = {
+export type StandstillMonitor = {
   see(job: JobView): void;
   /** Call it every second. */
   look(): Promise<void>;
@@ -36,11 +36,11 @@ export const describeStandstill = (state: JobView["state"], workers: number | nu
     : `the job ${what}, ${processes(workers)}: a step of it takes long, or Kafka, ClickHouse or Redis is away: \`export-ops doctor\` tells`;
 };
 
-export const createStandstillWatch = (deps: {
+export const createStandstillMonitor = (deps: {
   readonly workers: () => Promise<number | null>;
   readonly report: Print;
   readonly now: () => Date;
-}): StandstillWatch => {
+}): StandstillMonitor => {
   const now = (): number => deps.now().getTime();
   let latest: JobView | undefined;
   let movedAt = now();

@@ -28,7 +28,7 @@ const MOST_NAME_CHARACTERS = 4_000;
 const ofKind = (kind: DatedKind): string => `client_id = {client:String} AND kind = '${kind}'`;
 
 const entriesSince = (kind: DatedKind): string =>
-  `changes WHERE ${ofKind(kind)} AND NOT deleted AND stored_at >= ${micros("noted")}`;
+  `changes WHERE ${ofKind(kind)} AND NOT deleted AND stored_at >= ${micros("known")}`;
 
 const mayHaveMoved = ({ kind, id, table, range }: Candidates): string => {
   const since = (column: string): string =>
@@ -46,21 +46,21 @@ function movedRecords(candidates: Candidates, condition = "true"): string {
       GROUP BY record HAVING min(date_created) != max(date_created)`;
 }
 
-export type Facts = {
+export type Conditions = {
   readonly hasMoved: boolean;
   readonly hasErased: boolean;
 };
 
 /** false: looks up all candidates. */
-export function factsOf(candidates: Candidates | null, areNoted: boolean): string {
+export function conditionsOf(candidates: Candidates | null, areKnown: boolean): string {
   if (candidates === null) return `SELECT 0, (${COUNT_ERASED})`;
-  const condition = areNoted ? mayHaveMoved(candidates) : "true";
+  const condition = areKnown ? mayHaveMoved(candidates) : "true";
   return `SELECT count(), (${COUNT_ERASED}) FROM (${movedRecords(candidates, condition)})`;
 }
 
 export type Exceptions = {
   readonly hasErased: boolean;
-  readonly atNotedDate: boolean;
+  readonly atMovedDate: boolean;
   /** Names in `record_dates`; null: too many or too long. */
   readonly since: readonly string[] | null;
 };
@@ -87,7 +87,7 @@ export function exceptionsOfAnswer(answer: string): Exceptions {
     since.length <= FEW_ENTRIES && encodeURIComponent(since.join("")).length <= MOST_NAME_CHARACTERS;
   return {
     hasErased: of("erased").length > 0,
-    atNotedDate: of("moved").length > 0,
+    atMovedDate: of("moved").length > 0,
     since: areFew ? since : null,
   };
 }
@@ -102,7 +102,7 @@ export const someHasMoved = (answer: string): boolean => {
 };
 
 /** @throws WarehouseError */
-export const factsOfAnswer = (answer: string): Facts => {
+export const conditionsOfAnswer = (answer: string): Conditions => {
   const [, moved, erased] = /^(\d+)\t(\d+)\n$/.exec(answer) ?? [];
   if (erased === undefined) throw unexpectedAnswer();
   return { hasMoved: moved !== "0", hasErased: erased !== "0" };

@@ -9,7 +9,7 @@ import {
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import type { Alive } from "../job-keys.ts";
-import { CARRIED, createNotedKeys, type NotedKey, ofDates, ofRun } from "../noted-keys.ts";
+import { CARRIED, createCarriedKeys, type CarriedKey, ofDates, ofRun } from "../carried-keys.ts";
 import { storedColumns, storedRowOf, type StoredValues } from "./stored-rows.ts";
 
 /** @throws WarehouseError from every method */
@@ -35,7 +35,7 @@ const isAsked = (table: RecordTable): string => {
     : `(client_id, ${keyDate}, ${id}) GLOBAL IN ${ofRun(UPDATED, "client_id, date_created, id")}`;
 };
 
-const keysOf = (record: ExportRecord): NotedKey[] => {
+const keysOf = (record: ExportRecord): CarriedKey[] => {
   const { clientId, id, dateCreated } = record;
   const carried = { kind: CARRIED, clientId, id, date: dateCreated };
   return TABLES_OF[record.type].some((table) => TABLE_FACTS[table].keyDate === "date_updated")
@@ -52,7 +52,7 @@ export function createRecordReader(deps: {
     // A projection would still show masked rows.
     settings: { optimize_use_projections: 0 },
   });
-  const noted = createNotedKeys({ session, prefix: PREFIX, holder: deps.holder });
+  const noted = createCarriedKeys({ session, prefix: PREFIX, holder: deps.holder });
 
   const readType = (
     type: EventType,

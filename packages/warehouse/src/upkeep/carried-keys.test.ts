@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Session } from "../session/session.ts";
-import { CARRIED, createNotedKeys } from "./noted-keys.ts";
+import { CARRIED, createCarriedKeys } from "./carried-keys.ts";
 
 it.each([false, true])("removes the keys that it has noted, also when it fails: %s", async (fails) => {
   const sent: string[] = [];
@@ -17,7 +17,7 @@ it.each([false, true])("removes the keys that it has noted, also when it fails: 
     command: (name: string, _: string, { parameters }: Parameters) => note(name, parameters.run),
     commandEverywhere: (name: string, _: string, { parameters }: Parameters) => note(name, parameters.run),
   };
-  const keys = createNotedKeys({ session: session as unknown as Session, prefix: "p-", holder: "here" });
+  const keys = createCarriedKeys({ session: session as unknown as Session, prefix: "p-", holder: "here" });
   const working = keys.during(
     [{ kind: CARRIED, clientId: "acme", id: "m", date: 0 }],
     { type: "message.exported", signal: undefined },

@@ -14,7 +14,7 @@ export const CARRIED = "carried";
 const DATED = "dated";
 
 /** `date`: of creation for `CARRIED`. */
-export type NotedKey = {
+export type CarriedKey = {
   readonly kind: string;
   readonly clientId: string;
   readonly id: string;
@@ -32,21 +32,21 @@ export const ofDates = (created: string, id: string): string =>
 export type Ask = <Row>(name: StatementName, query: string) => Promise<Row[]>;
 
 /** @throws WarehouseError from every method */
-export type NotedKeys = {
+export type CarriedKeys = {
   /** For up to ten thousand keys; `type`: of carried records whose dates are stored too. */
   during<T>(
-    keys: readonly NotedKey[],
+    keys: readonly CarriedKey[],
     options: { readonly type: EventType | null; readonly signal: AbortSignal | undefined },
     work: (ask: Ask) => Promise<T>,
   ): Promise<T>;
   sweep(alive: Alive): Promise<void>;
 };
 
-export const createNotedKeys = (deps: {
+export const createCarriedKeys = (deps: {
   readonly session: Session;
   readonly prefix: string;
   readonly holder: string;
-}): NotedKeys => {
+}): CarriedKeys => {
   const { prefix, holder } = deps;
   const session = deps.session.with({ settings: { async_insert: 0 } });
   const jobKeys = createJobKeys({ session });
