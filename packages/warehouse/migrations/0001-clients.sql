@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS {{local clients}} {{on cluster}} (
   deleted Bool,
   created_at DateTime64(3, 'UTC'),
   rate_limits Map(String, String) COMMENT 'name of a limit to its windows; a name that is missing has the configured ones',
-  retention_days UInt32 COMMENT 'how long records are kept after their creation; 0: for ever'
+  retention_days UInt32 COMMENT 'days after which records are erased: after their creation, end users after their last update; 0: never'
 ) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY client_id;
 
 {{distributed clients by cityHash64(client_id)}};

@@ -1,6 +1,6 @@
 -- The largest instant wins: writers need not agree.
 CREATE TABLE IF NOT EXISTS {{local watermarks}} {{on cluster}} (
-  list LowCardinality(String) COMMENT 'conversations, messages or end_users',
+  list LowCardinality(String) COMMENT 'a list, or what else is complete up to it: changes, changes of a list, changes with dates known',
   version UInt64 COMMENT 'the instant in microseconds',
   instant DateTime64(6, 'UTC') COMMENT 'every event that reached the bus before it is readable',
   topic_id String COMMENT 'tells the topic from one of the same name that was deleted; empty: the brokers give none',
