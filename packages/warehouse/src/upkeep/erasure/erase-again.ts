@@ -8,6 +8,7 @@ import {
   type ErasureRun,
   type ErasureSubject,
   MAX_KEYS,
+  OF_ID,
   ownRequest,
   parametersOf,
 } from "./erasure-keys.ts";
@@ -33,7 +34,7 @@ const ERASED_SINCE = `(added_at >= ${AT_SINCE} OR (client_id, request_id) GLOBAL
 /** Above it grouping spills to disk. */
 const MAX_GROUP_BYTES = "1000000000";
 
-const IDS = `FROM suppressions WHERE kind IN ('conversation', 'message') AND ${ERASED_SINCE}
+const IDS = `FROM suppressions WHERE ${OF_ID} AND ${ERASED_SINCE}
   GROUP BY client_id, kind, value`;
 
 /** `session`: by `forErasures`. */
@@ -50,7 +51,7 @@ export const createErasureAgain = (deps: {
         "erasure.again_clients",
         `INSERT INTO erasure_keys (client_id, phase, kind, id, request_id)
           SELECT DISTINCT client_id, 'found', 'run', {run:String}, {request:String} FROM suppressions
-          WHERE kind IN ('conversation', 'message', 'subject') AND ${ERASED_SINCE}`,
+          WHERE (${OF_ID} OR kind = 'subject') AND ${ERASED_SINCE}`,
         { parameters },
       );
       await session.command(

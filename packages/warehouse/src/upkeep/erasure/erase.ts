@@ -6,6 +6,8 @@ import { createKeyedDeletion } from "./keyed-deletion.ts";
 import {
   type ErasureRun,
   IS_RECORD,
+  OF_ANY_ID,
+  OF_ID,
   OF_RETENTION,
   parametersOf,
   recordsOf,
@@ -14,7 +16,7 @@ import {
 } from "./erasure-keys.ts";
 import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
 
-const erasedAs = (kinds: string): string => `phase = 'erased' AND kind IN (${kinds}) AND ${RUN}`;
+const erasedAs = (kinds: string): string => `phase = 'erased' AND ${kinds} AND ${RUN}`;
 
 export type ErasureDeletion = {
   /** Marks findings as looked at; removes ids of end users, whose hashes must be suppressed already. */
@@ -43,14 +45,14 @@ export const createErasureDeletion = (deps: {
         "erasure.looked_at",
         `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
           SELECT client_id, toString(kind), id, toUnixTimestamp64Micro(max(created_before)), max(created_before), '${LOOKED_AT}'
-          FROM erasure_keys WHERE ${erasedAs("'conversation', 'message'")} AND (client_id, toString(kind), id) GLOBAL IN
+          FROM erasure_keys WHERE ${erasedAs(OF_ID)} AND (client_id, toString(kind), id) GLOBAL IN
             (SELECT client_id, toString(kind), value FROM suppressions
-              WHERE kind IN ('conversation', 'message') AND (request_id = '${FOUND_LATER}' OR ${SLIPPED}))
+              WHERE ${OF_ID} AND (request_id = '${FOUND_LATER}' OR ${SLIPPED}))
           GROUP BY client_id, kind, id`,
         { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
       );
       const condition = (isIn: string) => `kind = 'end_user' AND (client_id, value) ${isIn}
-        (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("'end_user_id'")})`;
+        (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("kind = 'end_user_id'")})`;
       await eraseSome(deps, { table: "suppressions", condition, parameters }, signal);
     },
     eraseKeys: async (run, signal) => {
@@ -59,7 +61,7 @@ export const createErasureDeletion = (deps: {
         ["erasure_keys", `startsWith(request_id, '${OF_RETENTION}')`],
       ] as const) {
         const condition = (isIn: string) => `${isOther} AND (client_id, id) ${isIn}
-          (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("'conversation', 'message', 'end_user_id'")})`;
+          (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs(OF_ANY_ID)})`;
         await eraseSome(deps, { table, condition, parameters: parametersOf(run) }, signal);
       }
     },
