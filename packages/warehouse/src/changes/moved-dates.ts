@@ -5,7 +5,7 @@ import type { Session } from "../session/session.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
 
 export const KNOWN_UP_TO = "changes with dates known";
-const NOTED_UNTIL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${KNOWN_UP_TO}'`;
+const KNOWN_SQL = `SELECT toString(max(version)) AS micros FROM watermarks WHERE list = '${KNOWN_UP_TO}'`;
 
 const SLICE: Micros = 60 * MICROS_IN_SECOND;
 /** A replica may have lacked entries, or dates of records. */
@@ -30,7 +30,7 @@ export const readKnownUpTo = async (
   session: Session,
   name: "pages.known" | "moved.known",
 ): Promise<Micros> => {
-  const [row] = await session.rows<{ micros: string }>(name, NOTED_UNTIL);
+  const [row] = await session.rows<{ micros: string }>(name, KNOWN_SQL);
   return Number(row?.micros ?? 0);
 };
 

@@ -6,7 +6,7 @@ import {
   type RecordKind,
 } from "@conversation-export/domain";
 import { emailFormSql } from "../../access/email-form-sql.ts";
-import { OF_PERSON, OF_RUN, recordKind, RUN, SUBJECT, type Table, TABLES } from "./erasure-keys.ts";
+import { nameOfId, OF_PERSON, OF_RUN, recordKind, RUN, SUBJECT, type Table, TABLES } from "./erasure-keys.ts";
 
 const namesOf = (condition: string, name = "id") => {
   const from = `FROM erasure_keys WHERE phase = {names:String} AND ${condition} AND ${RUN}`;
@@ -43,7 +43,6 @@ const landed = (kind: RecordKind): string =>
   `SELECT client_id, record_id AS id, date_created, arrayJoin(subjects) AS subject
     FROM landing WHERE type = '${RECORD_KINDS[kind].type}' AND ${CLIENTS}`;
 const NAMING = KIND_NAMES.filter((kind) => personsOf(kind).length > 0);
-const nameOfId = (kind: RecordKind): string => RECORD_KINDS[kind].idNames ?? kind;
 
 const bySubject = (kind: RecordKind): string[] =>
   [stored(kind), landed(kind)].map((source) =>

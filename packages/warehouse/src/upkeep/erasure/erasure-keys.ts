@@ -105,8 +105,9 @@ export const SUBJECT = "concat(kind, ':', id)";
 export const OF_ID = `kind IN (${KIND_NAMES.filter((kind) => RECORD_KINDS[kind].idNames === null)
   .map((kind) => `'${kind}'`)
   .join(", ")})`;
+export const nameOfId = (kind: RecordKind): string => RECORD_KINDS[kind].idNames ?? kind;
 /** Ids of records of every kind, whether they name a person or not. */
-export const OF_ANY_ID = `kind IN (${KIND_NAMES.map((kind) => `'${RECORD_KINDS[kind].idNames ?? kind}'`).join(", ")})`;
+export const OF_ANY_ID = `kind IN (${KIND_NAMES.map((kind) => `'${nameOfId(kind)}'`).join(", ")})`;
 export const IS_NAME = `(${OF_PERSON} OR ${OF_ID})`;
 export const recordKind = (kind: RecordKind): string => `${kind} record`;
 export const IS_RECORD = `kind IN (${KIND_NAMES.map((kind) => `'${recordKind(kind)}'`).join()})`;
