@@ -1,3 +1,4 @@
+import { fetchPatiently } from "./patient-fetch.ts";
 import { splitPage } from "./walk.ts";
 
 export type ChangeList = "conversations" | "messages" | "end_users";
@@ -72,7 +73,7 @@ export const createChangeFollower = (deps: {
     const query = new URLSearchParams();
     if (cursor !== null) query.set("cursor", cursor);
     if (size !== "lines") query.set("page_size", String(size));
-    const answer = await fetch(`${apiUrl}/v2/export/changes/${list}?${query.toString()}`, {
+    const answer = await fetchPatiently(`${apiUrl}/v2/export/changes/${list}?${query.toString()}`, {
       headers: {
         authorization: `Bearer ${key}`,
         accept: size === "lines" ? "application/x-ndjson" : "application/json",

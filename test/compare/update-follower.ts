@@ -1,3 +1,4 @@
+import { fetchPatiently } from "./patient-fetch.ts";
 import { splitPage } from "./walk.ts";
 
 /** Continues at the watermark of the answer before. */
@@ -20,7 +21,7 @@ export const createUpdateFollower = (deps: {
       let following = since;
       let next: string | null = `${deps.apiUrl}/v2/export/conversations?${query}`;
       while (next !== null) {
-        const answer: Response = await fetch(next, { headers: { authorization: `Bearer ${deps.key}` } });
+        const answer = await fetchPatiently(next, { headers: { authorization: `Bearer ${deps.key}` } });
         const text = await answer.text();
         if (answer.status !== 200) throw new Error(`${answer.status}: ${text.slice(0, 500)}`);
         // The first page's: what comes during the others must be read again.

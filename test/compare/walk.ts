@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers/promises";
+import { fetchPatiently } from "./patient-fetch.ts";
 
 export type Page = {
   readonly status: number;
@@ -41,7 +42,7 @@ export const splitPage = (body: string): { records: string[]; next: string | nul
 export const getPage = async (url: string, key: string): Promise<Page> => {
   // Lets fetch see connections that the service closed meanwhile.
   await setImmediate();
-  const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+  const response = await fetchPatiently(url, { headers: { authorization: `Bearer ${key}` } });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${response.status} for ${url}: ${text.slice(0, 500)}`);
   return { status: response.status, text, ...splitPage(text) };
