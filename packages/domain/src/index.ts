@@ -64,6 +64,7 @@ export {
   byEventType,
   byList,
   byRecordTable,
+  CONVERSATION_KIND,
   DATED_KINDS,
   type DatedKind,
   EVENT_TYPES,
@@ -73,10 +74,12 @@ export {
   LEGACY_FIELDS,
   type LegacyList,
   LIST_NAMES,
+  LIST_SCOPES,
   type ListName,
   listsByTopic,
   OWN_TABLE_OF,
   ownTableOf,
+  PERSON_KINDS,
   personsOf,
   READABLE_FIRST,
   RECORD_KINDS,
@@ -89,6 +92,7 @@ export {
   type Topics,
   topicsByType,
   typesByTopic,
+  UNDATED_KINDS,
 } from "./kinds/record-kinds.ts";
 export { MAX_DEPTH } from "./json/json-object.ts";
 export { hasSchemaPrefix, readMessage, withoutSchemaPrefix } from "./event/read-message.ts";

@@ -1,14 +1,19 @@
 import { describe, expect, it } from "vitest";
 import {
+  DATED_KINDS,
   EVENT_TYPES,
+  LEGACY_FIELDS,
   LIST_NAMES,
+  LIST_SCOPES,
   listsByTopic,
   OWN_TABLE_OF,
+  PERSON_KINDS,
   READABLE_FIRST,
   RECORD_TABLES,
   TABLES_OF,
   topicsByType,
   typesByTopic,
+  UNDATED_KINDS,
 } from "./record-kinds.ts";
 
 const TOPICS = { conversations: "c", messages: "m", end_users: "u" };
@@ -17,6 +22,17 @@ describe("the kinds of records", () => {
   it("name their types and lists in one order", () => {
     expect(EVENT_TYPES).toEqual(["conversation.exported", "message.exported", "end_user.exported"]);
     expect(LIST_NAMES).toEqual(["conversations", "messages", "end_users"]);
+  });
+
+  it("say which scopes open their lists, and which lists have legacy versions", () => {
+    expect(LIST_SCOPES).toEqual(["export", "end_users"]);
+    expect(Object.keys(LEGACY_FIELDS)).toEqual(["conversations", "messages"]);
+  });
+
+  it("say which have a date in their key, and whose ids name persons", () => {
+    expect(DATED_KINDS).toEqual(["conversation", "message"]);
+    expect(UNDATED_KINDS).toEqual(["end_user"]);
+    expect(PERSON_KINDS).toEqual([{ kind: "end_user", idNames: "end_user_id" }]);
   });
 
   it("say for each topic what it carries and which list it fills", () => {

@@ -20,10 +20,6 @@ export type DatedKind = {
   [Kind in RecordKind]: (typeof RECORD_KINDS)[Kind]["code"] extends null ? never : Kind;
 }[RecordKind];
 
-export type LegacyList = "conversations" | "messages";
-export const LEGACY_FIELDS: Readonly<Record<LegacyList, Readonly<Record<LegacyVersion, readonly string[]>>>> =
-  { conversations: conversation.legacy, messages: message.legacy };
-
 export type RecordTableFacts = TableColumns & {
   readonly name: RecordTable;
   readonly kind: RecordKind;
@@ -34,9 +30,29 @@ export const KIND_NAMES = Object.keys(RECORD_KINDS) as RecordKind[];
 const KINDS: readonly KnownKind[] = Object.values(RECORD_KINDS);
 
 export const DATED_KINDS = KIND_NAMES.filter((kind): kind is DatedKind => RECORD_KINDS[kind].code !== null);
+export const UNDATED_KINDS = KIND_NAMES.filter((kind) => RECORD_KINDS[kind].code === null);
+
+/** Its id is what `conversationId` of all records names. */
+export const CONVERSATION_KIND = "conversation" satisfies RecordKind;
+
+/** Their ids name persons: an erasure keeps only a hash. */
+export const PERSON_KINDS = KIND_NAMES.flatMap((kind) => {
+  const { idNames } = RECORD_KINDS[kind];
+  return idNames === null ? [] : [{ kind, idNames }];
+});
 
 export const EVENT_TYPES = KINDS.map(({ type }) => type) as [EventType, ...EventType[]];
 export const LIST_NAMES: readonly ListName[] = KINDS.map(({ list }) => list);
+export const LIST_SCOPES = [...new Set(KINDS.map(({ scope }) => scope))];
+
+type LegacyKind = Extract<KnownKind, { readonly legacy: object }>;
+export type LegacyList = LegacyKind["list"];
+type LegacyFields = Readonly<Record<LegacyVersion, readonly string[]>>;
+export const LEGACY_FIELDS = Object.fromEntries(
+  KINDS.filter((kind): kind is LegacyKind => "legacy" in kind).map(
+    ({ list, legacy }): [LegacyList, LegacyFields] => [list, legacy],
+  ),
+) as Readonly<Record<LegacyList, LegacyFields>>;
 
 const tablesOf = (kind: RecordKind): RecordTableFacts[] => {
   const { type, tables } = RECORD_KINDS[kind];

@@ -1,5 +1,5 @@
 import type { ExportRecord } from "../kinds/export-record.ts";
-import type { RecordTable } from "../kinds/record-kinds.ts";
+import { KIND_NAMES, ownTableOf, type RecordTable } from "../kinds/record-kinds.ts";
 import { rightRowsOf, type RightRow, type RowKey, type StoredRow, versionNumber } from "./record-rows.ts";
 
 export type KnownRecord = {
@@ -29,6 +29,8 @@ const groupOf = ({ table, date, target, targetKind, version }: RowKey): string =
   // The update index has the version in its key.
   `${table}/${date}/${table === "conversation_updates" ? version : targetKind}/${target}`;
 
+const OWN_TABLES: ReadonlySet<RecordTable> = new Set(KIND_NAMES.map((kind) => ownTableOf(kind).name));
+
 type RightRows = {
   readonly winners: ReadonlyMap<string, RightRow>;
   readonly explained: ReadonlySet<string>;
@@ -39,7 +41,7 @@ function rightRowsOfAll(exports: readonly ExportRecord[], present: readonly Stor
   const byVersion = new Map(exports.map((record) => [versionNumber(record.version), record]));
   let live = -1n;
   for (const version of byVersion.keys()) if (version > live) live = version;
-  for (const { table, version } of present) if (table === "conversations" && version > live) live = version;
+  for (const { table, version } of present) if (OWN_TABLES.has(table) && version > live) live = version;
   const winners = new Map<string, RightRow>();
   const explained = new Set<string>();
   for (const record of byVersion.values()) {

@@ -10,7 +10,7 @@ export type WriteTicket = {
 
 export type SuppressionKey = {
   readonly clientId: string;
-  /** `end_user`: found by a writer; the next erasure replaces it by a hash. */
+  /** Ids of persons are found by writers; the next erasure replaces them by hashes. */
   readonly kind: RecordKind | "subject";
   readonly value: string;
 };
