@@ -119,7 +119,15 @@ export const message = {
   scope: "export",
   number: 2,
   code: "m",
-  tables: [{ name: "messages", id: "message_id", keyDate: "date_created", created: "date_created" }],
+  tables: [
+    {
+      name: "messages",
+      id: "message_id",
+      keyDate: "date_created",
+      created: "date_created",
+      hasProjection: true,
+    },
+  ],
   texts: ["record"],
   idNames: null,
   expiresBy: "dateCreated",

@@ -8,6 +8,7 @@ export type TableColumns = {
   /** In the key. */
   readonly keyDate: string | null;
   readonly created: string;
+  readonly hasProjection?: true;
 };
 
 export type KindFacts = {

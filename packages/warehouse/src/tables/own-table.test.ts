@@ -1,4 +1,10 @@
-import { KIND_NAMES, type OwnColumn, ownTableOf, RECORD_KINDS } from "@conversation-export/domain";
+import {
+  KIND_NAMES,
+  type OwnColumn,
+  ownTableOf,
+  READABLE_FIRST,
+  RECORD_KINDS,
+} from "@conversation-export/domain";
 import { describe, expect, it } from "vitest";
 import { readMigrations } from "../schema/migrate.ts";
 import { renderMigration } from "../schema/migration-template.ts";
@@ -18,12 +24,23 @@ const statements = (await readMigrations()).flatMap(({ template }) =>
   renderMigration(template, { cluster: null }),
 );
 
+const createdBy = (table: string): string =>
+  statements.find((one) => one.includes(`CREATE TABLE IF NOT EXISTS ${table} `)) ?? "";
+
 const createdColumns = (table: string): readonly (readonly [name: string, type: string])[] => {
-  const create = statements.find((one) => one.includes(`CREATE TABLE IF NOT EXISTS ${table} `)) ?? "";
+  const create = createdBy(table);
   return [...create.matchAll(/^ {2}([a-z_]+) ([A-Z]\w+(?:\([^\n]*?\))?)(?=,| COMMENT| CODEC|\n)/gm)].map(
     ([, name = "", type = ""]) => [name, type] as const,
   );
 };
+
+it.each(READABLE_FIRST)("$name has a projection where its kind says so", ({
+  name,
+  hasProjection = false,
+}) => {
+  expect(createdBy(name)).not.toBe("");
+  expect(/^ *PROJECTION /m.test(createdBy(name))).toBe(hasProjection);
+});
 
 describe.each(KIND_NAMES)("the own table of a %s", (kind) => {
   const created = createdColumns(ownTableOf(kind).name);

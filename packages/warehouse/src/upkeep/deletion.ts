@@ -1,4 +1,5 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
+import { READABLE_FIRST } from "@conversation-export/domain";
 import type { ClusterNames } from "../session/cluster-names.ts";
 import type { Session } from "../session/session.ts";
 
@@ -22,7 +23,9 @@ export type Deletion = {
 export const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
 
 /** Their projections still show rows that a lightweight DELETE has masked. */
-export const WITH_PROJECTION: ReadonlySet<string> = new Set(["messages"]);
+export const WITH_PROJECTION: ReadonlySet<string> = new Set(
+  READABLE_FIRST.filter(({ hasProjection }) => hasProjection).map(({ name }) => name),
+);
 
 /** The cheapest SQL that masks rows in all queries; `partition`: its id. */
 export function hidingStatement(
