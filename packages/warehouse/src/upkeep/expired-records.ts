@@ -1,4 +1,10 @@
-import { DATED_KINDS, type DatedKind, ownTableOf } from "@conversation-export/domain";
+import {
+  DATED_KINDS,
+  type DatedKind,
+  ownTableOf,
+  RECORD_KINDS,
+  type RecordKind,
+} from "@conversation-export/domain";
 import { CHANGES } from "../tables/changes.ts";
 import { RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
 import { OF_SHARE, RUN, type Table, TABLES } from "./erasure/erasure-keys.ts";
@@ -70,18 +76,23 @@ export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): r
   ];
 };
 
-/** Masked rows count only for end users without any other row. */
-const LATEST_UPDATE = "if(max(visible) = 1, maxIf(date_updated, visible = 1), max(date_updated))";
+export const expiryColumnOf = (kind: RecordKind): string =>
+  RECORD_KINDS[kind].expiresBy === "dateUpdated" ? "date_updated" : ownTableOf(kind).created;
 
-const endUsers = (rowsOf: (table: string) => string): string =>
-  `SELECT client_id, end_user_id AS id, date_updated, uploaded_at, _row_exists AS visible, 1 AS has_row
-    FROM ${rowsOf("end_users")} WHERE client_id IN {clients:Array(String)}
+/** Masked rows count only for records without any other row. */
+const latest = (date: string): string => `if(max(visible) = 1, maxIf(${date}, visible = 1), max(${date}))`;
+
+const undated = (kind: RecordKind, rowsOf: (table: string) => string): string => {
+  const { name, id } = ownTableOf(kind);
+  return `SELECT client_id, ${id} AS id, ${expiryColumnOf(kind)}, uploaded_at, _row_exists AS visible, 1 AS has_row
+    FROM ${rowsOf(name)} WHERE client_id IN {clients:Array(String)}
   UNION ALL SELECT client_id, id, ${NO_DATE}, stored_at, 0, 0 FROM ${CHANGES}
-    WHERE client_id IN {clients:Array(String)} AND kind = 'end_user' AND NOT deleted`;
-export const countEndUsers = (rowsOf: (table: string) => string): string =>
-  `SELECT toString(count()) AS rows FROM (${endUsers(rowsOf)})`;
+    WHERE client_id IN {clients:Array(String)} AND kind = '${kind}' AND NOT deleted`;
+};
+export const countUndated = (kind: RecordKind, rowsOf: (table: string) => string): string =>
+  `SELECT toString(count()) AS rows FROM (${undated(kind, rowsOf)})`;
 /** `gone`: only entries are left. Nothing says how old they are: their events stay. */
-export const expiredEndUsers = (rowsOf: (table: string) => string): string =>
-  `${INSERT} SELECT client_id, 'deleting', if(max(has_row) = 1, 'end_user record', 'end_user gone'), id, ${NO_DATE}, {request:String}
-    FROM (${endUsers(rowsOf)}) WHERE ${OF_SHARE} GROUP BY client_id, id
-    HAVING ${isBeforeCutoff(LATEST_UPDATE)} AND max(uploaded_at) < ${SETTLED}`;
+export const expiredUndated = (kind: RecordKind, rowsOf: (table: string) => string): string =>
+  `${INSERT} SELECT client_id, 'deleting', if(max(has_row) = 1, '${kind} record', '${kind} gone'), id, ${NO_DATE}, {request:String}
+    FROM (${undated(kind, rowsOf)}) WHERE ${OF_SHARE} GROUP BY client_id, id
+    HAVING ${isBeforeCutoff(latest(expiryColumnOf(kind)))} AND max(uploaded_at) < ${SETTLED}`;

@@ -1,9 +1,16 @@
-import { READABLE_FIRST, RECORD_TABLES, type RecordTable, TABLE_FACTS } from "@conversation-export/domain";
+import {
+  ownTableOf,
+  READABLE_FIRST,
+  RECORD_TABLES,
+  type RecordTable,
+  TABLE_FACTS,
+  UNDATED_KINDS,
+} from "@conversation-export/domain";
 import { CHANGES } from "../tables/changes.ts";
 import type { EncodedTable } from "../tables/encodings.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
 import { keysOf, type Table } from "./erasure/erasure-keys.ts";
-import { EXPIRING, isOlder, SETTLED } from "./expired-records.ts";
+import { EXPIRING, expiryColumnOf, isOlder, SETTLED } from "./expired-records.ts";
 
 const isDated = (table: RecordTable): boolean => TABLE_FACTS[table].keyDate !== null;
 const READABLE = READABLE_FIRST.map(({ name }) => name);
@@ -39,6 +46,10 @@ const CAME: Readonly<Partial<Record<RetentionTable, string>>> = {
   changes: "stored_at",
 };
 
+const EXPIRY_COLUMN: ReadonlyMap<string, string> = new Map(
+  UNDATED_KINDS.map((kind) => [ownTableOf(kind).name, expiryColumnOf(kind)]),
+);
+
 /** `stale`: under former dates; `published`: also what stays for now. */
 export type Which = "stale" | "expired" | "published";
 
@@ -57,6 +68,7 @@ export const isExpired = (name: RetentionTable, which: Which, isIn: "IN" | "GLOB
     .map(({ only, columns, key, from }) => `(${only} AND ${columns} ${isIn} (SELECT ${key} ${from}))`)
     .join(" OR ");
   // By date too: a newer update that arrived meanwhile stays.
-  const dated = name === "end_users" ? `${isOlder("date_updated")} AND ` : "";
+  const date = EXPIRY_COLUMN.get(name);
+  const dated = date === undefined ? "" : `${isOlder(date)} AND `;
   return `${dated}${bound} AND (${rows})`;
 };

@@ -1,4 +1,4 @@
-import { DATED_KINDS, type Micros } from "@conversation-export/domain";
+import { DATED_KINDS, type Micros, UNDATED_KINDS } from "@conversation-export/domain";
 import { randomUUID } from "node:crypto";
 import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
@@ -10,7 +10,7 @@ import { all, countOf, OF_RETENTION, OF_RUN, parametersOf, RUN } from "./erasure
 import { forErasures } from "./erasure/erasure-store.ts";
 import { createErasureEnd } from "./erasure/forget.ts";
 import { createKeyedDeletion } from "./erasure/keyed-deletion.ts";
-import { countEndUsers, DATES_BEFORE, expiredEndUsers, expiredOf } from "./expired-records.ts";
+import { countUndated, DATES_BEFORE, expiredOf, expiredUndated } from "./expired-records.ts";
 import {
   isExpired,
   kindsOf,
@@ -130,8 +130,9 @@ export const createRetentionStore = (deps: {
         for (const kind of DATED_KINDS)
           for (const share of inShares(found.get(`${kind} record`) ?? 0))
             for (const statement of expiredOf(kind, rowsOf)) await note(statement, share);
-        for (const share of inShares(countOf(await select(countEndUsers(rowsOf), parameters))))
-          await note(expiredEndUsers(rowsOf), share);
+        for (const kind of UNDATED_KINDS)
+          for (const share of inShares(countOf(await select(countUndated(kind, rowsOf), parameters))))
+            await note(expiredUndated(kind, rowsOf), share);
       };
       const keys = await collect()
         .then(() => countKeys("deleting"))
