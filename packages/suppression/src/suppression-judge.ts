@@ -7,7 +7,7 @@ import type {
 } from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
 import { secondsOf, type SuppressionIndex } from "./suppression-index.ts";
-import { type KeysOf, ownKeyOf, type RecordKey } from "./suppression-key.ts";
+import { isPersonId, type KeysOf, ownKeyOf, type RecordKey } from "./suppression-key.ts";
 
 /**
  * Memory says which may be suppressed, ClickHouse which are. `noting` stores ids of records that another key drops.
@@ -57,8 +57,7 @@ export const createSuppressionJudge = (deps: {
       if (dropping(record, before) !== undefined) continue;
       for (const key of keysOf(record)) {
         const seconds = index.heldAt(key);
-        // Ids of end users are replaced by hashes, which are among the keys.
-        if (key.kind === "end_user" || record.dateCreated >= seconds * 1_000_000) continue;
+        if (isPersonId(key) || record.dateCreated >= seconds * 1_000_000) continue;
         if (secondsOf(before(nameOf(key))) < seconds) unexplained.push({ key, seconds });
       }
     }

@@ -1,7 +1,10 @@
 import { hash as digest } from "node:crypto";
 import {
   byEventType,
+  CONVERSATION_KIND,
   type ExportRecord,
+  PERSON_KINDS,
+  RECORD_KINDS,
   subjectOf,
   subjectsOf,
   type SuppressionKey,
@@ -32,12 +35,17 @@ const REMEMBERED = 20_000;
 export type KeysOf = (record: ExportRecord) => Generator<RecordKey>;
 
 const NAME_OF = byEventType((kind) => kind);
+const ID_NAMES = byEventType((kind) => RECORD_KINDS[kind].idNames);
+const PERSON_IDS = PERSON_KINDS.map(({ kind, idNames }) => ({ kind, prefix: subjectOf(idNames, "") }));
 
 export const ownKeyOf = ({ clientId, type, id }: ExportRecord): SuppressionKey => ({
   clientId,
   kind: NAME_OF[type],
   value: id,
 });
+
+/** Found by a writer; hashes of the same persons are among the keys. */
+export const isPersonId = ({ kind }: SuppressionKey): boolean => PERSON_IDS.some((one) => one.kind === kind);
 
 export const createKeysOf = (subjectHash: SubjectHash): KeysOf => {
   const remembered = new Map<string, string>();
@@ -53,18 +61,19 @@ export const createKeysOf = (subjectHash: SubjectHash): KeysOf => {
   };
 
   return function* (record) {
-    const { clientId } = record;
+    const { clientId, conversationId, type, id } = record;
     const own = ownKeyOf(record);
-    if (own.kind !== "end_user") yield { ...own, byOwnId: true };
-    const { conversationId } = record;
-    if (conversationId !== "" && own.kind !== "conversation")
-      yield { clientId, kind: "conversation", value: conversationId, byOwnId: false };
-    const prefix = subjectOf("end_user_id", "");
+    const idNames = ID_NAMES[type];
+    if (idNames === null) yield { ...own, byOwnId: true };
+    if (conversationId !== "" && own.kind !== CONVERSATION_KIND)
+      yield { clientId, kind: CONVERSATION_KIND, value: conversationId, byOwnId: false };
+    const ownSubject = idNames === null ? null : subjectOf(idNames, id);
     for (const subject of subjectsOf(record)) {
-      const isOwn = own.kind === "end_user" && subject === subjectOf("end_user_id", record.id);
-      yield { clientId, kind: "subject", value: hashOf(clientId, subject), byOwnId: isOwn };
-      if (!subject.startsWith(prefix)) continue;
-      yield { clientId, kind: "end_user", value: subject.slice(prefix.length), byOwnId: isOwn };
+      const byOwnId = subject === ownSubject;
+      yield { clientId, kind: "subject", value: hashOf(clientId, subject), byOwnId };
+      for (const { kind, prefix } of PERSON_IDS)
+        if (subject.startsWith(prefix))
+          yield { clientId, kind, value: subject.slice(prefix.length), byOwnId };
     }
   };
 };

@@ -1,5 +1,11 @@
 /** Leaves out former dates (docs/decisions/0017, 0024) and erased records (0022) by sets that are cheap when empty. */
-import { DATED_KINDS, type DatedKind, ownTableOf, type RecordKind } from "@conversation-export/domain";
+import {
+  CONVERSATION_KIND,
+  DATED_KINDS,
+  type DatedKind,
+  ownTableOf,
+  type RecordKind,
+} from "@conversation-export/domain";
 import { KNOWN_UP_TO } from "../changes/moved-dates.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { recordNameSql } from "../tables/record-dates.ts";
@@ -97,9 +103,9 @@ export const isLiveHandoff = (tables: ViewTables): string => {
   return `${isForUser(tables)}
     AND notEmpty(r.entry)
     AND (r.client_id, r.conversation_id, r.target, r.target_kind, r.${date}) ${global}NOT IN (
-      ${stale({ kind: "conversation", table: "handoffs", date, keys }, tables)})
+      ${stale({ kind: CONVERSATION_KIND, table: "handoffs", date, keys }, tables)})
     AND (r.client_id, r.conversation_id) ${global}NOT IN (
-      SELECT client_id, conversation_id FROM (${erasedRecords("conversation", tables)}))
+      SELECT client_id, conversation_id FROM (${erasedRecords(CONVERSATION_KIND, tables)}))
     AND NOT (r.target_kind = 'handoff_id'
       AND (r.client_id, r.conversation_id) ${global}IN (${entriesById})
       AND (r.client_id, r.conversation_id, JSONExtractString(r.entry, 'id')) ${global}IN (${withoutHandoffId}))`;

@@ -1,5 +1,11 @@
 /** `erasure_keys` names records and persons, so late rows are left out too. */
-import { ownTableOf, personsOf, RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
+import {
+  CONVERSATION_KIND,
+  ownTableOf,
+  personsOf,
+  RECORD_KINDS,
+  type RecordKind,
+} from "@conversation-export/domain";
 import { emailFormSql } from "../../access/email-form-sql.ts";
 
 const namedBy = (kind: RecordKind): readonly (readonly [kind: string, ...columns: string[]])[] => {
@@ -7,7 +13,7 @@ const namedBy = (kind: RecordKind): readonly (readonly [kind: string, ...columns
   const ofConversation = form.columns.some(({ name }) => name === "conversation_id");
   return [
     ...(idNames === null ? [[kind, ownTableOf(kind).id] as const] : []),
-    ...(ofConversation ? [["conversation", "conversation_id"] as const] : []),
+    ...(ofConversation ? [[CONVERSATION_KIND, "conversation_id"] as const] : []),
     ...personsOf(kind).map(
       ([subject, columns]) =>
         [subject, ...(subject === "email" ? columns.map(emailFormSql) : columns)] as const,

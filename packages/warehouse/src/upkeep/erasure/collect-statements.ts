@@ -1,4 +1,5 @@
 import {
+  CONVERSATION_KIND,
   KIND_NAMES,
   ownTableOf,
   personsOf,
@@ -55,7 +56,7 @@ const bySubject = (kind: RecordKind): string[] =>
 
 /** Whomever they name. */
 const ofConversations = (kind: RecordKind, table: string, id: string, only: string): string => {
-  const names = namesOf("kind = 'conversation'");
+  const names = namesOf(`kind = '${CONVERSATION_KIND}'`);
   const rows = `SELECT client_id, ${id} AS id, date_created, conversation_id AS name FROM ${table}
     WHERE ${only} AND ${CLIENTS} AND ${isOneOf(names, "conversation_id")}`;
   return insertNames(kind, rows, names);

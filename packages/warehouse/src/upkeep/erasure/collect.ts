@@ -3,6 +3,7 @@ import {
   formatTimestampZ,
   KIND_NAMES,
   type ListName,
+  PERSON_KINDS,
   RECORD_KINDS,
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
@@ -73,10 +74,12 @@ const LOOK_AT = `${INSERT_FOUND}
   GROUP BY client_id, kind, value
   HAVING maxIf(added_at, ${DUE}) > maxIf(added_at, request_id = '${LOOKED_AT}')
     AND ${notBegun("(client_id, toString(kind), value, max(created_before))")}`;
-const FOUND_END_USERS = `${INSERT_FOUND}
-  SELECT client_id, 'found', 'end_user_id', value, max(created_before), {request:String}
-  FROM suppressions WHERE kind = 'end_user' GROUP BY client_id, value
-  HAVING ${notBegun("(client_id, 'end_user_id', value, max(created_before))")}`;
+const FOUND_PERSONS = PERSON_KINDS.map(
+  ({ kind, idNames }) => `${INSERT_FOUND}
+  SELECT client_id, 'found', '${idNames}', value, max(created_before), {request:String}
+  FROM suppressions WHERE kind = '${kind}' GROUP BY client_id, value
+  HAVING ${notBegun(`(client_id, '${idNames}', value, max(created_before))`)}`,
+);
 
 /** What others have begun is all `found` before any of it is `erased`. */
 const ADD_OWN = `INSERT INTO erasure_keys (client_id, phase, kind, id, request_id)
@@ -115,7 +118,7 @@ export const createErasureCollection = ({ session }: { readonly session: Session
     begin: async (run) => {
       const own = [ownRequest(run, "found"), ownRequest(run, "again")];
       const parameters = { ...parametersOf(run), own, request: own[0] };
-      for (const statement of [LOOK_AT, FOUND_END_USERS, ADD_OWN])
+      for (const statement of [LOOK_AT, ...FOUND_PERSONS, ADD_OWN])
         await session.command("erasure.begin", statement, { parameters });
       if (run.erases) await hide(run);
       const [row] = await session.rows<Record<keyof ErasureBeginning, string>>(

@@ -1,3 +1,4 @@
+import { PERSON_KINDS } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import type { Deletion } from "../deletion.ts";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
@@ -19,7 +20,7 @@ import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./s
 const erasedAs = (kinds: string): string => `phase = 'erased' AND ${kinds} AND ${RUN}`;
 
 export type ErasureDeletion = {
-  /** Marks findings as looked at; removes ids of end users, whose hashes must be suppressed already. */
+  /** Marks findings as looked at; removes ids of persons, whose hashes must be suppressed already. */
   settleFound(run: ErasureRun, signal: AbortSignal): Promise<void>;
   /** From the keys of other jobs. */
   eraseKeys(run: ErasureRun, signal: AbortSignal): Promise<void>;
@@ -51,9 +52,11 @@ export const createErasureDeletion = (deps: {
           GROUP BY client_id, kind, id`,
         { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
       );
-      const condition = (isIn: string) => `kind = 'end_user' AND (client_id, value) ${isIn}
-        (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs("kind = 'end_user_id'")})`;
-      await eraseSome(deps, { table: "suppressions", condition, parameters }, signal);
+      for (const { kind, idNames } of PERSON_KINDS) {
+        const condition = (isIn: string) => `kind = '${kind}' AND (client_id, value) ${isIn}
+        (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs(`kind = '${idNames}'`)})`;
+        await eraseSome(deps, { table: "suppressions", condition, parameters }, signal);
+      }
     },
     eraseKeys: async (run, signal) => {
       for (const [table, isOther] of [

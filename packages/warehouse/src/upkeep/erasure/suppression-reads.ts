@@ -1,5 +1,11 @@
 import { createHash } from "node:crypto";
-import type { Micros, SuppressionKey, SuppressionReads, TakeHash } from "@conversation-export/domain";
+import {
+  type Micros,
+  PERSON_KINDS,
+  type SuppressionKey,
+  type SuppressionReads,
+  type TakeHash,
+} from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 import { toWarehouseError, WarehouseError } from "../../session/warehouse-error.ts";
 import { all } from "./erasure-keys.ts";
@@ -66,14 +72,14 @@ const groupsOf = (keys: readonly SuppressionKey[]): SuppressionKey[][] => {
   return [...groups.values()].flatMap((group) => piecesOf(group, ({ value }) => value));
 };
 
+/** No query contains a person's id. */
+const IS_HASHED: ReadonlySet<string> = new Set(PERSON_KINDS.map(({ kind }) => kind));
+const valueOf = ({ kind, value }: SuppressionKey): string => (IS_HASHED.has(kind) ? hexOf(value) : value);
+const valueSql = (kind: SuppressionKey["kind"]): string =>
+  IS_HASHED.has(kind) ? "lower(hex(SHA256(value)))" : "value";
+
 /** @throws WarehouseError from every method */
 export const createSuppressionReads = (session: Session): SuppressionReads => {
-  /** So that no query contains an end user's id. */
-  const valueOf = ({ kind, value }: SuppressionKey): string => (kind === "end_user" ? hexOf(value) : value);
-  const VALUE_SQL: Partial<Record<SuppressionKey["kind"], string>> = {
-    end_user: "lower(hex(SHA256(value)))",
-  };
-
   const hashesOf = async (take: TakeHash, since: number | null, clients: string[]): Promise<boolean> => {
     const answer = await session.stream(
       "suppressions.hashes",
@@ -117,7 +123,7 @@ export const createSuppressionReads = (session: Session): SuppressionReads => {
       const found = new Map<SuppressionKey, Micros>();
       await all(groupsOf(keys), async (group) => {
         const [{ clientId, kind }] = group as [SuppressionKey];
-        const value = VALUE_SQL[kind] ?? "value";
+        const value = valueSql(kind);
         const rows = await session.rows<{ name: string; version: string }>(
           "suppressions.look_up",
           `SELECT ${value} AS name, toString(max(version)) AS version FROM suppressions
