@@ -78,11 +78,12 @@ function liveRows(
 
 /** `u`: instant of upload. */
 function liveRecords(kind: RecordKind, shape: ReadShape): string {
-  if (kind !== "conversation") {
+  const [text] = RECORD_KINDS[kind].texts;
+  if (text === "record") {
     return liveRows(kind, `${ownTableOf(kind).id} AS id, uploaded_at AS u, record`, shape);
   }
   const rows = liveRows(kind, "date_created, conversation_id, uploaded_at, head, tail", shape);
-  const moved = shape.hasMoved ? changeCandidates(kind) : null;
+  const moved = shape.hasMoved ? changeCandidatesOf(kind) : null;
   const handoffs = handoffsOf(`conversation_date_created IN ${ofEntries(kind, "date_created")}`, moved);
   return `SELECT r.conversation_id AS id, r.uploaded_at AS u, ${CONVERSATION} AS record FROM ${withHandoffs(rows, handoffs, shape)}`;
 }

@@ -14,7 +14,7 @@ import { passBytes, passLines } from "./page-stream.ts";
 import type { SendStatement } from "./send-statement.ts";
 import { MESSAGES_OF_CONVERSATION } from "./sql/conversation-messages-sql.ts";
 import { CONVERSATIONS_BY_CREATION, MESSAGES_BY_CREATION } from "./sql/created-sql.ts";
-import { END_USER_STEP, endUsersInRange } from "./sql/end-user-sql.ts";
+import { END_USER_STEP, END_USERS_KIND, endUsersInRange } from "./sql/end-user-sql.ts";
 import type { Candidates } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
 import type { RangedRows, ReadShape } from "./sql/page-sql.ts";
@@ -106,26 +106,21 @@ export const createListSteps = (deps: {
   };
   const window = (
     list: List,
-    kind: RecordKind,
     { clientId, since, to, after = { date: since, id: "" } }: Window,
     own: Parameters = {},
   ): OpenStep => {
     const keys = list.isSorted === true ? sortedKeys : stepKeys;
-    const of = { ...list, name: `${format.name}.${list.name}`, kind, keys } as const;
+    const of = { ...list, name: `${format.name}.${list.name}`, kind: list.candidates.kind, keys } as const;
     return ranges(of, { ...own, client: clientId }, after, to);
   };
 
   return {
     conversations: ({ filter, ...query }) =>
-      window(
-        filter === "created" ? CONVERSATIONS_BY_CREATION : CONVERSATIONS_BY_UPDATE,
-        "conversation",
-        query,
-      ),
+      window(filter === "created" ? CONVERSATIONS_BY_CREATION : CONVERSATIONS_BY_UPDATE, query),
     messages: ({ conversationId: conversation, ...query }) =>
       conversation === undefined
-        ? window(MESSAGES_BY_CREATION, "message", query)
-        : window(MESSAGES_OF_CONVERSATION, "message", query, { conversation }),
+        ? window(MESSAGES_BY_CREATION, query)
+        : window(MESSAGES_OF_CONVERSATION, query, { conversation }),
     endUsers: ({ clientId, from: first = "", externalId }) => {
       const selected = externalId !== undefined;
       const from =
@@ -144,7 +139,7 @@ export const createListSteps = (deps: {
           const behind = answer === `${start}\n` ? `${start}\0` : answer.slice(0, -1);
           const of = {
             name: `${format.name}.end_users`,
-            kind: "end_user",
+            kind: END_USERS_KIND,
             candidates: null,
             records: ({ hasErased }: ReadShape) =>
               endUsersInRange("record", { selected, hasErased, bounded }),

@@ -44,7 +44,7 @@ export function createReader(deps: {
     try {
       const [table] = await session.rows<{ engine: string }>(
         "pages.engine",
-        "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'conversations'",
+        `SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = '${CONVERSATIONS_BY_CREATION.candidates.table}'`,
       );
       if (table === undefined) knownToBeSharded = undefined;
       return table?.engine === "Distributed";

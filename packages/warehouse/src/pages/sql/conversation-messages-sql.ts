@@ -1,14 +1,12 @@
 import { isShown } from "./erased-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
-import type { List } from "./list.ts";
-import { datesOf, FIRST_ROWS, pageRows, rangeOf, type ReadShape, RECORD_COLUMN } from "./page-sql.ts";
+import { type List, ownCandidates } from "./list.ts";
+import { FIRST_ROWS, pageRows, type ReadShape, RECORD_COLUMN } from "./page-sql.ts";
 
+const ALL = ownCandidates("message");
 const CANDIDATES: Candidates = {
-  kind: "message",
-  id: "message_id",
-  table: "messages",
-  range: `${rangeOf("date_created", "message_id")} AND conversation_id = {conversation:String}`,
-  dates: datesOf("date_created"),
+  ...ALL,
+  range: `${ALL.range} AND conversation_id = {conversation:String}`,
 };
 
 // Dates prune as well; with the index, ClickHouse 25.8 FINAL reads the whole window after a late correction.
@@ -21,7 +19,7 @@ const liveOnes = (columns: string, { hasMoved, hasErased }: ReadShape): string =
   `SELECT ${columns} FROM messages FINAL
       PREWHERE date_created IN ${ofCandidates("date_created")}
         AND cityHash64(date_created, message_id) IN ${ofCandidates("cityHash64(date_created, message_id)")}
-      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown("message", hasErased, { table: "messages", where: CANDIDATES.range })}
+      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown(CANDIDATES.kind, hasErased, { table: CANDIDATES.table, where: CANDIDATES.range })}
       ORDER BY client_id, date_created, message_id ${onceOnly(CANDIDATES)}`;
 
 export const MESSAGES_OF_CONVERSATION: List = {

@@ -1,23 +1,16 @@
 import { CONVERSATION, handoffsOf, JOINED_IN_ORDER, RECORD_TEXTS, withHandoffs } from "./conversation-sql.ts";
-import { type Candidates, liveInOrder, liveRows } from "./identity-sql.ts";
-import type { List } from "./list.ts";
+import { liveInOrder, liveRows } from "./identity-sql.ts";
+import { type List, ownCandidates } from "./list.ts";
 import {
   CONVERSATION_COLUMNS,
   datesOf,
   FIRST_ROWS,
   pageRows,
-  rangeOf,
   type ReadShape,
   RECORD_COLUMN,
 } from "./page-sql.ts";
 
-const CONVERSATION_CANDIDATES: Candidates = {
-  kind: "conversation",
-  id: "conversation_id",
-  table: "conversations",
-  range: rangeOf("date_created", "conversation_id"),
-  dates: datesOf("date_created"),
-};
+const CONVERSATION_CANDIDATES = ownCandidates("conversation");
 
 function joined(columns: string, shape: ReadShape): string {
   const records = liveRows("date_created, conversation_id, head, tail", CONVERSATION_CANDIDATES, shape);
@@ -45,13 +38,7 @@ export const CONVERSATIONS_BY_CREATION: List = {
   isGuessed: true,
 };
 
-const MESSAGE_CANDIDATES: Candidates = {
-  kind: "message",
-  id: "message_id",
-  table: "messages",
-  range: rangeOf("date_created", "message_id"),
-  dates: datesOf("date_created"),
-};
+const MESSAGE_CANDIDATES = ownCandidates("message");
 
 const messages = (columns: string, shape: ReadShape): string =>
   liveInOrder(columns, MESSAGE_CANDIDATES, shape);

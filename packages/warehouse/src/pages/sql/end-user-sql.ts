@@ -1,5 +1,8 @@
+import type { RecordKind } from "@conversation-export/domain";
 import { isShown } from "./erased-sql.ts";
 import { FIRST_ROWS, pageRows, RECORD_COLUMN } from "./page-sql.ts";
+
+export const END_USERS_KIND = "end_user" satisfies RecordKind;
 
 const OF_CLIENT = "client_id = {client:String} AND end_user_id >= {from:String}";
 // External ids may differ between versions, so FINAL must pick the live one first.
@@ -14,7 +17,7 @@ export const endUsersInRange = (
   columns: string,
   shape: { readonly selected: boolean; readonly hasErased: boolean; readonly bounded: boolean },
 ): string => `SELECT ${columns} FROM end_users FINAL
-    WHERE ${OF_CLIENT} AND ${shape.bounded ? "end_user_id < {behind:String}" : "true"} AND ${ofExternalId(shape.selected)} AND ${isShown("end_user", shape.hasErased, null)}
+    WHERE ${OF_CLIENT} AND ${shape.bounded ? "end_user_id < {behind:String}" : "true"} AND ${ofExternalId(shape.selected)} AND ${isShown(END_USERS_KIND, shape.hasErased, null)}
     ORDER BY client_id, end_user_id`;
 
 export const endUsers = (shape: { readonly selected: boolean; readonly hasErased: boolean }): string =>

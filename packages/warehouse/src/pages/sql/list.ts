@@ -1,6 +1,7 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
+import { type DatedKind, ownTableOf } from "@conversation-export/domain";
 import type { Candidates } from "./identity-sql.ts";
-import type { RangedRows, ReadShape } from "./page-sql.ts";
+import { datesOf, type RangedRows, rangeOf, type ReadShape } from "./page-sql.ts";
 
 export type List = {
   readonly name:
@@ -20,4 +21,9 @@ export type List = {
   readonly isGuessed?: true;
   readonly settings?: ClickHouseSettings;
   readonly isSorted?: true;
+};
+
+export const ownCandidates = (kind: DatedKind): Candidates => {
+  const { name: table, id, created } = ownTableOf(kind);
+  return { kind, id, table, range: rangeOf(created, id), dates: datesOf(created) };
 };

@@ -1,4 +1,5 @@
 /** The update index names what ever had a date in the range; live rows decide. */
+import { ownTableOf } from "@conversation-export/domain";
 import { CONVERSATION, handoffsOf, RECORD_TEXTS, withHandoffs } from "./conversation-sql.ts";
 import { isShown } from "./erased-sql.ts";
 import { type Candidates, isNotStale, onceOnly } from "./identity-sql.ts";
@@ -29,7 +30,7 @@ function liveOnes(columns: string, { hasMoved, hasErased }: ReadShape, most: str
   const where = `client_id = {client:String} AND ${dates}`;
   return `SELECT * FROM (SELECT ${columns} FROM conversations FINAL
       PREWHERE ${dates} AND cityHash64(date_created, conversation_id) IN ${ofCandidates("cityHash64(date_created, conversation_id)")}
-      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown("conversation", hasErased, { table: "conversations", where })}
+      WHERE ${CANDIDATES.range} AND ${isNotStale(CANDIDATES, hasMoved)} AND ${isShown(CANDIDATES.kind, hasErased, { table: ownTableOf(CANDIDATES.kind).name, where })}
       ORDER BY date_updated, conversation_id LIMIT ${most}) ${onceOnly(CANDIDATES)}`;
 }
 
