@@ -105,14 +105,14 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
   const changing = { ...shared, ...linking, stable: deps.stable, now };
   const endpoint = createListEndpoint(shared);
   const endpoints = [
-    ...WINDOW_LISTS.map((list) => endpoint(list, createExport(exporting, list))),
-    ...LIST_NAMES.map((list) => endpoint(list, createChanges(changing, list))),
-    endpoint("end_users", createEndUsers(shared)),
+    ...WINDOW_LISTS.map((list) => endpoint(createExport(exporting, list))),
+    ...LIST_NAMES.map((list) => endpoint(createChanges(changing, list))),
+    endpoint(createEndUsers(shared)),
     ...createDataSubjectRequests(deps.compliance),
     ...createDataSubjectRequestList({ ...deps.compliance, ...linking, addressOf }),
     createSmsTrigger({ ...deps.campaigns, log, now }),
     ...LEGACY_VERSIONS.flatMap((version) =>
-      WINDOW_LISTS.map((list) => endpoint(list, createLegacy(legacy, list, version))),
+      WINDOW_LISTS.map((list) => endpoint(createLegacy(legacy, list, version))),
     ),
   ];
   const app = createApp({

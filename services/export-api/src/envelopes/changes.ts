@@ -51,6 +51,14 @@ const deletedEndUser = z
   .object({ end_user_id: z.string(), ...deletion })
   .meta({ id: "DeletedEndUser", description: "An end user who was erased, or removed by retention" });
 
+/** One schema for each name of an id: components are shared by lists. */
+const DELETED = [deletedRecord, deletedEndUser];
+const deletedBy = (id: string): z.ZodObject => {
+  const found = DELETED.find(({ shape }) => id in shape);
+  if (found === undefined) throw new TypeError(`no schema of deleted records has the id ${id}`);
+  return found;
+};
+
 const about = (
   id: string,
 ): string => `For jobs that keep a copy: the records that changed since the answer before,
@@ -98,7 +106,7 @@ const describe = (list: ListName): Description => {
       content: {
         [JSON_TYPE]: {
           schema: z.object({
-            data: z.array(z.union([record, list === "end_users" ? deletedEndUser : deletedRecord])),
+            data: z.array(z.union([record, deletedBy(id)])),
             meta: z.object({
               next_cursor: z.string().describe("Where the next request goes on"),
               next_stored_since: z.string().meta({
@@ -147,6 +155,7 @@ export const createChanges = (deps: ChangesDeps, list: ListName): Envelope => {
   };
 
   return {
+    list,
     paths: [`${API_PREFIX}/v2/export/changes/${list}`],
     description: describe(list),
     ask: async (call) => {

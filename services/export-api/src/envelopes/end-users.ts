@@ -37,7 +37,7 @@ const parameters = z.object({
     }),
 });
 
-const { record, example } = LISTS.end_users;
+const { list, record, example } = LISTS.end_users;
 
 const description: Description = {
   operationId: "listEndUsers",
@@ -72,6 +72,7 @@ export type EndUsersDeps = {
 
 /** Specification, section 4.4; in byte order of ids. */
 export const createEndUsers = ({ reader, answers, addressOf, watermark }: EndUsersDeps): Envelope => ({
+  list,
   paths: [API_PREFIX + PATH.slice(0, -1), API_PREFIX + PATH],
   description,
   ask: async (call) => {
@@ -87,7 +88,7 @@ export const createEndUsers = ({ reader, answers, addressOf, watermark }: EndUse
         ...(externalId === "" ? [] : [["external_id", externalId] as const]),
       ])}`;
     return {
-      watermark: await watermark("end_users"),
+      watermark: await watermark(list),
       page: async (headers) =>
         answers.page(call, await reader.endUsers({ ...query, limit, signal }), {
           headers,

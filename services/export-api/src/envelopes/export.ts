@@ -19,10 +19,10 @@ const LINES_ABOUT = `The whole window, one record a line in the order of the pag
 \`{"trailer":{"count":…,"watermark":…}}\`. Without the trailer the stream is broken: resume it with the date of the
 last whole line as the lower bound.`;
 
-const successOf = (
-  list: WindowList,
-  component: { id: string; description: string },
-): Description["success"] => {
+type About = Pick<Description, "text"> &
+  Pick<Description["success"], "links"> & { readonly component: { id: string; description: string } };
+
+const successOf = (list: WindowList, { component, links }: About): Description["success"] => {
   const { record, example } = LISTS[list];
   return {
     description: "A page, or the whole window as lines or as Parquet",
@@ -38,6 +38,7 @@ const successOf = (
       ...linesAnswer(LINES_ABOUT, example, { trailer: { count: 1, watermark: WATERMARK } }),
       ...parquetAnswer("The whole window in the order of the pages"),
     },
+    ...(links && { links }),
   };
 };
 
@@ -46,30 +47,28 @@ record. They have \`Z\` or an offset; in a link they are in UTC. A window may be
 \`Accept: ${LINES_TYPES[0]}\` the whole window comes as one stream of lines, with \`Accept: ${PARQUET_TYPE}\` as one
 file; either counts as one request, and \`page_size\` has no meaning then. A file takes no \`cursor\`.`;
 
-const DESCRIPTIONS: Readonly<Record<WindowList, Pick<Description, "text" | "success">>> = {
+const DESCRIPTIONS: Readonly<Record<WindowList, About>> = {
   conversations: {
     text:
       "Conversations that were created in a window, or, with the `updated_` parameters, updated in it, in the order of " +
       `that date.\n\n${WINDOW_ABOUT}`,
-    success: {
-      ...successOf("conversations", { id: "Conversation", description: "A conversation" }),
-      links: {
-        messages: {
-          operationId: "exportMessages",
-          description: "The messages of a conversation",
-          parameters: { conversation_id: "$response.body#/data/0/_id" },
-        },
-        endUser: {
-          operationId: "listEndUsers",
-          description: "The profile of the chatter, when it is asked for with a limit of 1",
-          parameters: { cursor: "$response.body#/data/0/end_user_id" },
-        },
+    component: { id: "Conversation", description: "A conversation" },
+    links: {
+      messages: {
+        operationId: "exportMessages",
+        description: "The messages of a conversation",
+        parameters: { conversation_id: "$response.body#/data/0/_id" },
+      },
+      endUser: {
+        operationId: "listEndUsers",
+        description: "The profile of the chatter, when it is asked for with a limit of 1",
+        parameters: { cursor: "$response.body#/data/0/end_user_id" },
       },
     },
   },
   messages: {
     text: `Messages that were created in a window, of all conversations or of one, in the order of that date.\n\n${WINDOW_ABOUT}`,
-    success: successOf("messages", { id: "Message", description: "A message of a conversation" }),
+    component: { id: "Message", description: "A message of a conversation" },
   },
 };
 
@@ -80,13 +79,15 @@ export const createExport = (deps: ExportDeps, list: WindowList): Envelope => {
   const path = `/v2/export/${list}`;
   const { query, read } = WINDOWS[list];
   return {
+    list,
     paths: [API_PREFIX + path],
     description: {
       operationId: `export${LISTS[list].noun}`,
       summary: LISTS[list].noun,
       tag: "Export",
       requestParams: { query },
-      ...DESCRIPTIONS[list],
+      text: DESCRIPTIONS[list].text,
+      success: successOf(list, DESCRIPTIONS[list]),
     },
     ask: askWindow(deps, {
       list,

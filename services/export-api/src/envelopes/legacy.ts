@@ -72,6 +72,7 @@ export const createLegacy = (deps: LegacyDeps, list: WindowList, version: Legacy
     ...(deps.sunset && { sunset: deps.sunset.toUTCString() }),
   };
   return {
+    list,
     paths: [path, API_PREFIX + path],
     description: descriptionOf(list, version),
     headers: (request) => ({

@@ -16,6 +16,7 @@ export type Asked = {
 };
 
 export type Envelope = Pick<Endpoint, "paths" | "description" | "headers"> & {
+  readonly list: ListName;
   readonly ask: (call: Call) => Promise<Asked>;
 };
 
@@ -27,7 +28,7 @@ export const createListEndpoint =
     readonly reader: Pick<Reader, "lines" | "parquet">;
     readonly answers: ListAnswers;
   }) =>
-  (list: ListName, { ask, ...envelope }: Envelope): Endpoint => {
+  ({ list, ask, ...envelope }: Envelope): Endpoint => {
     const streams = Object.keys(envelope.description.success.content ?? {}).filter(
       (type) => type !== JSON_TYPE,
     );

@@ -28,14 +28,11 @@ export type WindowDeps = {
   readonly watermark: ReadWatermark;
 };
 
-const readPage = (
-  reader: Reader,
-  list: WindowList,
-  filter: PageRequest["filter"],
-  query: MessagePageQuery,
-): Promise<Page> => {
-  if (list === "messages") return reader.messagesByCreation(query);
-  return filter === "created" ? reader.conversationsByCreation(query) : reader.conversationsByUpdate(query);
+type ReadPage = (reader: Reader, filter: PageRequest["filter"], query: MessagePageQuery) => Promise<Page>;
+const READ_PAGE: Readonly<Record<WindowList, ReadPage>> = {
+  conversations: (reader, filter, query) =>
+    filter === "created" ? reader.conversationsByCreation(query) : reader.conversationsByUpdate(query),
+  messages: (reader, _, query) => reader.messagesByCreation(query),
 };
 
 export const askWindow =
@@ -54,7 +51,7 @@ export const askWindow =
       page: async (headers) => {
         const query = links.query(client, name, wanted);
         const separated = { ...query, signal, ...(view && { separator: "\n" as const }) };
-        const page = isEmpty ? null : await readPage(reader, list, filter, separated);
+        const page = isEmpty ? null : await READ_PAGE[list](reader, filter, separated);
         const repeats = noteRepeats(call, name, wanted);
         // No-op: the reader of the records gets their error.
         const viewed = page && view ? { ...page, records: pipeline(page.records, view(), () => {}) } : page;

@@ -1,4 +1,10 @@
-import { byList, KIND_NAMES, type ListName, RECORD_KINDS } from "@conversation-export/domain";
+import {
+  byList,
+  KIND_NAMES,
+  LEGACY_FIELDS,
+  type LegacyList,
+  RECORD_KINDS,
+} from "@conversation-export/domain";
 import { RECORDS } from "../openapi/record-examples.ts";
 
 const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
@@ -15,5 +21,6 @@ export const LISTS = byList((list) => {
   return found;
 });
 
-export const WINDOW_LISTS = ["conversations", "messages"] as const satisfies readonly ListName[];
-export type WindowList = (typeof WINDOW_LISTS)[number];
+/** Only they have legacy versions. */
+export type WindowList = LegacyList;
+export const WINDOW_LISTS = Object.keys(LEGACY_FIELDS) as WindowList[];
