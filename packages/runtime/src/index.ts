@@ -20,7 +20,7 @@ export {
   type SettingReader,
   variable,
 } from "./env/settings.ts";
-export { processSettings, serverSettings, shared } from "./env/shared-settings.ts";
+export { eventTopic, processSettings, serverSettings, shared } from "./env/shared-settings.ts";
 export { ConfigError, isRetryable, ServiceError } from "./errors.ts";
 export { createHealthServer, type HealthCheck, type HealthServer } from "./health.ts";
 export { type KafkaServers, readKafkaServers } from "./env/kafka-env.ts";

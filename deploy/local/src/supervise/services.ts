@@ -1,3 +1,6 @@
+import { LIST_NAMES } from "@conversation-export/domain";
+import { eventTopic } from "@conversation-export/runtime";
+
 /** With credentials. */
 export type Surroundings = {
   readonly kafkaBrokers: string;
@@ -65,15 +68,14 @@ export function commonEnvironment(given: NodeJS.ProcessEnv, about: Surroundings)
     const value = given[name];
     return value === undefined || value === "" ? [] : [[name, value]];
   });
+  const topics = LIST_NAMES.map(eventTopic).map(({ name, byDefault }) => [name, given[name] ?? byDefault]);
   return {
     ...Object.fromEntries(settings),
     KAFKA_BROKERS: about.kafkaBrokers,
     REDIS_URL: about.redisUrl,
     CURSOR_SECRET: about.cursorSecret,
     SUPPRESSION_SECRET: about.suppressionSecret,
-    TOPIC_CONVERSATIONS: given["TOPIC_CONVERSATIONS"] ?? "conversations",
-    TOPIC_MESSAGES: given["TOPIC_MESSAGES"] ?? "messages",
-    TOPIC_END_USERS: given["TOPIC_END_USERS"] ?? "end-users",
+    ...Object.fromEntries(topics),
     TOPIC_SMS_TRIGGERS: given["TOPIC_SMS_TRIGGERS"] ?? "sms-triggers",
     KAFKA_GROUP_ID: given["KAFKA_GROUP_ID"] ?? "conversation-export-ingest",
     HOST: "127.0.0.1",

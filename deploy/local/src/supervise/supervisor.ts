@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import { randomBytes } from "node:crypto";
 import { createServer as createHttpServer } from "node:http";
 import { join } from "node:path";
+import { SCOPES } from "@conversation-export/warehouse";
 import { readPorts, renderEnvFile } from "./env-file.ts";
 import { type LocalFolder, socketName } from "./local-folder.ts";
 import { answer, type SupervisorStatus } from "./control-socket.ts";
@@ -12,9 +13,6 @@ import { commonEnvironment, servicePortVariables } from "./services.ts";
 import { prepareSystem } from "../prepare-system.ts";
 import { host, metricsUrl, publicVariables } from "./public-variables.ts";
 import { createOps, createService, type SupervisorDeps } from "./service-process.ts";
-
-/** So that every endpoint can be tried. */
-const ALL_SCOPES = "export,end_users,compliance,campaigns";
 
 type State = {
   ports: Record<string, number>;
@@ -168,7 +166,8 @@ async function start(
     await ops("clients", "create", clientId).catch((error: Error) => {
       if (!/exist/i.test(error.message)) throw error;
     });
-    const wanted = ["--client", clientId, "--scopes", ALL_SCOPES, "--json"];
+    // So that every endpoint can be tried.
+    const wanted = ["--client", clientId, "--scopes", SCOPES.join(), "--json"];
     const created: unknown = JSON.parse(await ops("keys", "create", ...wanted));
     const key = (created as { key?: unknown }).key;
     if (typeof key !== "string") throw new Error("`keys create --json` printed no field `key`");

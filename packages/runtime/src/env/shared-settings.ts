@@ -13,23 +13,26 @@ const topicName = z
   .string()
   .regex(/^[\w.-]{1,237}$/, "must be a topic name of up to 237 letters, digits, '.', '_' and '-'");
 
-const topicVariable = (list: string): string => `TOPIC_${list.toUpperCase()}`;
+export const eventTopic = (list: string): { readonly name: string; readonly byDefault: string } => ({
+  name: `TOPIC_${list.toUpperCase()}`,
+  byDefault: list.replaceAll("_", "-"),
+});
 
 const eventTopicsOf =
   <List extends string>(lists: readonly List[]) =>
   (env: Environment): Readonly<Record<List, string>> => {
     const readers = Object.fromEntries(
-      lists.map((list) => [
-        list,
-        variable(topicVariable(list), topicName.default(list.replaceAll("_", "-"))),
-      ]),
+      lists.map((list) => {
+        const { name, byDefault } = eventTopic(list);
+        return [list, variable(name, topicName.default(byDefault))];
+      }),
     );
     const topics = readSettings(readers, env) as Readonly<Record<List, string>>;
     const repeated = lists.filter((list, at) =>
       lists.slice(0, at).some((other) => topics[other] === topics[list]),
     );
     if (repeated.length === 0) return topics;
-    throw new ConfigError(repeated.map((list) => `${topicVariable(list)}: must be a topic of its own`));
+    throw new ConfigError(repeated.map((list) => `${eventTopic(list).name}: must be a topic of its own`));
   };
 
 export const shared = {

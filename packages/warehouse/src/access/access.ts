@@ -1,6 +1,6 @@
-import { LIST_NAMES } from "@conversation-export/domain";
+import { LIST_NAMES, LIST_SCOPES } from "@conversation-export/domain";
 
-export const SCOPES = ["export", "end_users", "compliance", "campaigns"] as const;
+export const SCOPES = [...LIST_SCOPES, "compliance", "campaigns"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 /** Operations with one name share an allowance. */
