@@ -1,4 +1,5 @@
 import { callerOf, type ClientOptions } from "./client-options.ts";
+import type { Query } from "./http/caller.ts";
 import { ExportAnswerError } from "./http/errors.ts";
 import type {
   ChangesQuery,
@@ -10,17 +11,12 @@ import type {
   Message,
   SmsTrigger,
 } from "./interface/types.ts";
-import { type Changes, type DeletionOf, type ListName, type RecordOf, walkChanges } from "./lists/changes.ts";
+import { type Changes, walkChanges } from "./lists/changes.ts";
+import { type DeletionOf, KINDS, type ListName, type RecordOf, type WindowOf } from "./lists/kinds.ts";
 import { type Block, type ChangesTrailer, parseLine, textsOf, type Trailer } from "./lists/line-blocks.ts";
 import { walkPages } from "./lists/pages.ts";
-import { createStreams, type WindowOf } from "./lists/streams.ts";
-import {
-  type ConversationWindow,
-  conversationsQuery,
-  type Instant,
-  type MessageWindow,
-  messagesQuery,
-} from "./lists/windows.ts";
+import { createStreams } from "./lists/streams.ts";
+import { type ConversationWindow, type Instant, type MessageWindow, windowQuery } from "./lists/windows.ts";
 
 type PageSize = { readonly pageSize?: number };
 
@@ -90,27 +86,16 @@ async function* recordsOf<T, Last>(blocks: AsyncGenerator<Block, Last>): AsyncGe
 export const createClient = (options: ClientOptions): Client => {
   const caller = callerOf(options);
   const streams = createStreams(caller);
-  const size = ({ pageSize }: PageSize) => ({ page_size: pageSize });
+  const walk = <List extends ListName>(list: List, query: Query, pageSize: number | undefined) => {
+    const { path, link, size } = KINDS[list];
+    return walkPages<RecordOf[List]>(caller, { path, query: { ...query, [size]: pageSize }, link });
+  };
 
   return {
-    conversations: (given) =>
-      walkPages(caller, {
-        path: "/v2/export/conversations",
-        query: { ...conversationsQuery(given).query, ...size(given) },
-        link: "next_page_uri",
-      }),
-    messages: (given) =>
-      walkPages(caller, {
-        path: "/v2/export/messages",
-        query: { ...messagesQuery(given).query, ...size(given) },
-        link: "next_page_uri",
-      }),
+    conversations: (given) => walk("conversations", windowQuery(given).query, given.pageSize),
+    messages: (given) => walk("messages", windowQuery(given).query, given.pageSize),
     endUsers: ({ externalId, from, pageSize } = {}) =>
-      walkPages(caller, {
-        path: "/v2/end-users/",
-        query: { external_id: externalId, cursor: from, limit: pageSize },
-        link: "next_page_url",
-      }),
+      walk("end_users", { external_id: externalId, cursor: from }, pageSize),
     lines: (list, window) => recordsOf(streams.window(list, window)),
     changes: (list, given = {}) => walkChanges(caller, list, changesQuery(given)),
     changeLines: (list, given = {}) =>

@@ -4,8 +4,8 @@ export type { ClientOptions } from "./client-options.ts";
 export { ExportAnswerError, ExportApiError, ExportConnectionError } from "./http/errors.ts";
 export type { ErrorType } from "./http/errors.ts";
 export type { RetryNote, RetryOptions } from "./http/retry.ts";
-export type { Changes, DeletionOf, ListName, RecordOf } from "./lists/changes.ts";
-export type { WindowOf } from "./lists/streams.ts";
+export type { Changes } from "./lists/changes.ts";
+export type { DeletionOf, ListName, RecordOf, WindowOf } from "./lists/kinds.ts";
 export type { ChangesTrailer, Trailer } from "./lists/line-blocks.ts";
 export type {
   ConversationWindow,

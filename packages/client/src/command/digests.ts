@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
-import type { ListName } from "../lists/changes.ts";
+import { KINDS, type ListName } from "../lists/kinds.ts";
 import { wellFormed } from "../lists/json-parts.ts";
-import { ID_FIELD } from "./line.ts";
 
 export const BUCKETS = 4_096;
 
@@ -13,10 +12,10 @@ export const bucketOf = (id: string): number =>
 /** Depends on values, not on formatting. */
 export const entryOf = (record: unknown, list: ListName, fields: readonly string[] | null): Entry => {
   const values = record as Readonly<Record<string, unknown>>;
-  const id = String(values[ID_FIELD[list]]);
+  const id = String(values[KINDS[list].id]);
   const kept =
     fields === null ? values : Object.fromEntries(fields.map((name) => [name, values[name] ?? null]));
-  const { [ID_FIELD[list]]: _, ...others } = kept;
+  const { [KINDS[list].id]: _, ...others } = kept;
   return {
     id,
     digest: createHash("md5")

@@ -1,18 +1,13 @@
-import type { ListName } from "../lists/changes.ts";
 import { valueTexts } from "../lists/json-parts.ts";
+import { KINDS, LISTS, type ListName } from "../lists/kinds.ts";
 import { CopyError } from "./exit-code.ts";
 
-export const ID_FIELD = {
-  conversations: "_id",
-  messages: "_id",
-  end_users: "end_user_id",
-} as const satisfies Record<ListName, string>;
-
-const ID = /^\{"(?:_id|end_user_id)":("(?:[^"\\]|\\.)*")/;
-const DELETION = /^\{"(?:_id|end_user_id)":"(?:[^"\\]|\\.)*","deleted":true,"deleted_at":"/;
+const IDS = [...new Set(LISTS.map((list) => KINDS[list].id))];
 const DELETED = ',"deleted":true,"deleted_at":"';
+const ID = new RegExp(String.raw`^\{"(?:${IDS.join("|")})":("(?:[^"\\]|\\.)*")`);
+const DELETION = new RegExp(`${ID.source}${DELETED}`);
 
-type Identified = Partial<Record<"_id" | "end_user_id", string>>;
+type Identified = Partial<Record<(typeof IDS)[number], string>>;
 
 /** For errors, which never quote a line. */
 type Where = () => string;
@@ -35,8 +30,9 @@ export const recordOf = (line: string, where: Where = SOMEWHERE): Identified => 
 export const idOf = (line: string, where: Where = SOMEWHERE): string => {
   const [, id] = ID.exec(line) ?? [];
   // Such an id may hold an escape that JSON does not have.
-  const record = id === undefined || id.includes("\\") ? recordOf(line, where) : { _id: id.slice(1, -1) };
-  const found = record._id ?? record.end_user_id;
+  if (id !== undefined && !id.includes("\\")) return id.slice(1, -1);
+  const record = recordOf(line, where);
+  const found = IDS.map((name) => record[name]).find((one) => one != null);
   if (found === undefined) throw new CopyError(`${where()}, of ${line.length} characters, has no id`);
   return found;
 };
@@ -53,6 +49,7 @@ export const countDeletions = (bytes: Uint8Array): number => {
 export const selectFields = (line: string, list: ListName, fields: readonly string[]): string => {
   if (isDeletion(line)) return line;
   const values = valueTexts(line);
-  const kept = [ID_FIELD[list], ...fields.filter((field) => field !== ID_FIELD[list])];
+  const { id } = KINDS[list];
+  const kept = [id, ...fields.filter((field) => field !== id)];
   return `{${kept.map((field) => `"${field}":${values.get(field) ?? "null"}`).join(",")}}`;
 };

@@ -6,7 +6,7 @@ import type { Readable, Writable } from "node:stream";
 import { isKey } from "../http/caller.ts";
 import { ExportApiError, ExportConnectionError } from "../http/errors.ts";
 import { visibleText } from "../http/visible-text.ts";
-import type { ListName } from "../lists/changes.ts";
+import type { ListName } from "../lists/kinds.ts";
 import { CopyError, EXIT, explain, UsageError } from "./exit-code.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { proxyNote, useProxy } from "./proxy.ts";
@@ -61,7 +61,7 @@ const openTarget = (settings: Settings, service: string, { stdout }: Io): Promis
   const lock = { takeOver };
   const { kind } = target;
   if (kind === "output")
-    return openOutput({ output: stdout, service, list: lists[0] ?? "conversations", stateFile, lock });
+    return openOutput({ output: stdout, service, list: lists[0] as ListName, stateFile, lock });
   const { path } = target;
   const made = kind === "parquet" || kind === "csv" ? join(path, TABLES_FILE) : path;
   if (command !== "pull" && !existsSync(made)) throw new UsageError(`--to: ${path} has no copy`);

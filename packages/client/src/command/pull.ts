@@ -1,7 +1,7 @@
 import { type Client, createClient } from "../client.ts";
 import { callerOf, type ClientOptions } from "../client-options.ts";
 import { ExportAnswerError, ExportApiError } from "../http/errors.ts";
-import type { ListName } from "../lists/changes.ts";
+import { hasWindows, type ListName, type WindowOf } from "../lists/kinds.ts";
 import { readInstant } from "../lists/instant.ts";
 import { textsOf } from "../lists/line-blocks.ts";
 import { createStreams, type Streams } from "../lists/streams.ts";
@@ -65,8 +65,8 @@ const presentCursor = async ({ client }: PullDeps, list: ListName): Promise<stri
 
 const beginning = async (deps: PullDeps, { list, since, fields }: Wanted): Promise<ListState> => {
   const state = { since, fields, watermark: null, cursor: null, firstPass: null };
-  // End users have no stream of lines; lists cannot be filtered by stored at.
-  if (since !== null || list === "end_users") return state;
+  // Lists cannot be filtered by stored at.
+  if (since !== null || !hasWindows(list)) return state;
   const cursor = await presentCursor(deps, list);
   return cursor === null ? state : { ...state, cursor, firstPass: { place: null } };
 };
@@ -116,7 +116,7 @@ const writeTo = async (
 
 const firstPass = async (
   deps: PullDeps,
-  list: "conversations" | "messages",
+  list: keyof WindowOf,
   begun: ListState,
   tally: Tally,
 ): Promise<ListState> => {
@@ -202,7 +202,7 @@ const advance = async (deps: PullDeps, wanted: Wanted, tally: Tally): Promise<vo
     // Another client's key must fail here.
     await streams.changesPage(list, { cursor: state.cursor, page_size: 1 });
   }
-  if (state.firstPass !== null && list !== "end_users") state = await firstPass(deps, list, state, tally);
+  if (state.firstPass !== null && hasWindows(list)) state = await firstPass(deps, list, state, tally);
   await takeChanges(deps, list, state, tally);
   await target.complete(list);
 };

@@ -1,14 +1,12 @@
 import { parseArgs } from "node:util";
 import { FIELDS } from "../interface/fields.ts";
-import type { ListName } from "../lists/changes.ts";
+import { KINDS, LISTS, type ListName } from "../lists/kinds.ts";
 import { instantText, readInstant } from "../lists/instant.ts";
 import { UsageError } from "./exit-code.ts";
-import { ID_FIELD } from "./line.ts";
 import { behindLinks, localPath } from "./local-path.ts";
 import { type Coding, CODINGS } from "./targets/coding.ts";
 import { type TargetPlace, targetPlace } from "./targets/target-place.ts";
 
-export const LISTS = Object.keys(FIELDS) as readonly ListName[];
 const COMMANDS = ["pull", "verify", "compact"] as const;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -55,7 +53,7 @@ Targets:
 Options:
   --url URL          address of the service with its /api prefix (default: EXPORT_API_URL)
   --key-file FILE    file with the API key (default: the key in EXPORT_API_KEY)
-  --list NAME        conversations, messages or end_users; may be repeated (default: all; lists that
+  --list NAME        ${LISTS.join(", ")}; may be repeated (default: all; lists that
                      the key may not read are reported, and the command exits with 7)
   --since INSTANT    first pull: begin with what changed since then, such as 2026-10-01T00:00:00Z
   --select FIELDS    first pull: fields to keep in addition to the id, as LIST=FIELD,FIELD; may be repeated
@@ -132,7 +130,7 @@ const fieldsOf = (selections: readonly string[]): Settings["fields"] => {
     const fields = new Set(names.split(",").filter((one) => one !== ""));
     const unknown = [...fields].filter((one) => !Object.hasOwn(FIELDS[list], one));
     if (unknown.length > 0) throw new UsageError(`--select: ${list} have no ${unknown.join(", ")}`);
-    fields.delete(ID_FIELD[list]);
+    fields.delete(KINDS[list].id);
     selected[list] = [...fields].sort();
   }
   return selected;

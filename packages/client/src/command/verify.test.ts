@@ -72,7 +72,8 @@ it("reads end users by the address that was given, whatever their links say", as
   try {
     const ids: unknown[] = [];
     const streams = createStreams(callerOf({ baseUrl: server.baseUrl, apiKey: "k" }));
-    for await (const one of streams.endUsers()) ids.push((one as { end_user_id: string }).end_user_id);
+    for await (const one of streams.records("end_users"))
+      ids.push((one as { end_user_id: string }).end_user_id);
     expect(ids).toEqual(["a", "b"]);
     expect(server.asked).toEqual(["/api/v2/end-users/?limit=1000", "/api/v2/end-users/?cursor=b&limit=1000"]);
   } finally {

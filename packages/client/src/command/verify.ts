@@ -1,4 +1,4 @@
-import type { ListName } from "../lists/changes.ts";
+import { hasWindows, type ListName } from "../lists/kinds.ts";
 import { readInstant } from "../lists/instant.ts";
 import { parseLine, textsOf } from "../lists/line-blocks.ts";
 import { BUCKETS, bucketOf, createSums, entryOf, type Sums } from "./digests.ts";
@@ -37,8 +37,8 @@ const PATIENCE_MS = 60_000;
 const POLL_MS = 500;
 
 async function* remoteRecords({ streams }: Deps, list: ListName): AsyncGenerator<unknown, void> {
-  if (list === "end_users") {
-    yield* streams.endUsers();
+  if (!hasWindows(list)) {
+    yield* streams.records(list);
     return;
   }
   for await (const { bytes } of streams.window(list, { createdSince: BEGINNING })) {

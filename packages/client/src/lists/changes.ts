@@ -1,28 +1,10 @@
 import type { Caller } from "../http/caller.ts";
 import { ExportAnswerError } from "../http/errors.ts";
-import type {
-  ChangesQuery,
-  Conversation,
-  DeletedEndUser,
-  DeletedRecord,
-  EndUser,
-  Message,
-} from "../interface/types.ts";
+import type { ChangesQuery } from "../interface/types.ts";
 import { partsOf, valueTexts } from "./json-parts.ts";
+import type { DeletionOf, ListName, RecordOf } from "./kinds.ts";
 import type { Block } from "./line-blocks.ts";
 import { type Page, readPage, textOfMeta } from "./pages.ts";
-
-export type ListName = "conversations" | "messages" | "end_users";
-export type RecordOf = {
-  readonly conversations: Conversation;
-  readonly messages: Message;
-  readonly end_users: EndUser;
-};
-export type DeletionOf = {
-  readonly conversations: DeletedRecord;
-  readonly messages: DeletedRecord;
-  readonly end_users: DeletedEndUser;
-};
 
 /** Store `cursor` with the records. */
 export type Changes<List extends ListName> = {

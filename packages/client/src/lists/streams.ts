@@ -1,21 +1,14 @@
 import type { Caller, Query } from "../http/caller.ts";
 import { ExportAnswerError } from "../http/errors.ts";
 import type { ChangesQuery } from "../interface/types.ts";
-import { type ChangesBlock, changesPath, type ListName, readChangesBlock } from "./changes.ts";
+import { type ChangesBlock, changesPath, readChangesBlock } from "./changes.ts";
+import { KINDS, type ListName, type WindowOf } from "./kinds.ts";
 import { type Block, type ChangesTrailer, lineBlocks, type Trailer } from "./line-blocks.ts";
 import { readPage, textOfMeta } from "./pages.ts";
 import { type Place, type PlacedBlock, windowBlocks } from "./window-blocks.ts";
-import {
-  type ConversationWindow,
-  conversationsQuery,
-  type MessageWindow,
-  messagesQuery,
-  SINCE,
-} from "./windows.ts";
+import { SINCE, windowQuery } from "./windows.ts";
 
 const LINES = "application/x-ndjson";
-
-export type WindowOf = { readonly conversations: ConversationWindow; readonly messages: MessageWindow };
 
 export type Streams = {
   /** Resumed after breaks. */
@@ -24,7 +17,8 @@ export type Streams = {
     window: WindowOf[List],
     place?: Place,
   ): AsyncGenerator<PlacedBlock, Trailer>;
-  endUsers(): AsyncGenerator<unknown, void>;
+  /** Of any list, without its order of dates. */
+  records(list: ListName): AsyncGenerator<unknown, void>;
   /** Repeated until complete. */
   changesPage(list: ListName, query: ChangesQuery): Promise<ChangesBlock>;
   /** @throws ExportConnectionError when it breaks off */
@@ -41,31 +35,32 @@ const openLines = async (caller: Caller, path: string, query: Query) => {
 };
 
 /** Uses only the cursor of links: their host may differ inside a network. */
-async function* endUsersOf(caller: Caller): AsyncGenerator<unknown, void> {
+async function* recordsOf(caller: Caller, list: ListName): AsyncGenerator<unknown, void> {
+  const { path, link, size } = KINDS[list];
   let from: string | null = null;
   for (;;) {
-    const { data, meta } = await readPage<unknown>(caller, "/v2/end-users/", { cursor: from, limit: 1_000 });
+    const { data, meta } = await readPage<unknown>(caller, path, { cursor: from, [size]: 1_000 });
     yield* data;
-    const link = textOfMeta(meta, "next_page_url");
-    if (link === null) return;
-    const next = new URL(link, "http://link").searchParams.get("cursor");
-    if (next === null || next === from)
-      throw new ExportAnswerError("a page of end users has no further link");
-    from = next;
+    const next = textOfMeta(meta, link);
+    if (next === null) return;
+    const cursor = new URL(next, "http://link").searchParams.get("cursor");
+    if (cursor === null || cursor === from)
+      throw new ExportAnswerError(`a page of ${list} has no further link`);
+    from = cursor;
   }
 }
 
 export const createStreams = (caller: Caller): Streams => ({
   window: (list, window, place) => {
-    const { query, field } =
-      list === "messages" ? messagesQuery(window as MessageWindow) : conversationsQuery(window);
+    const { path, id } = KINDS[list];
+    const { query, field } = windowQuery(window);
     const open = (since: string | undefined) => {
       const from = since === undefined ? {} : { [SINCE[field]]: since };
-      return openLines(caller, `/v2/export/${list}`, { ...query, ...from });
+      return openLines(caller, path, { ...query, ...from });
     };
-    return windowBlocks({ open, retry: caller.retry, field, place });
+    return windowBlocks({ open, retry: caller.retry, names: { id, date: field }, place });
   },
-  endUsers: () => endUsersOf(caller),
+  records: (list) => recordsOf(caller, list),
   changesPage: (list, query) => readChangesBlock(caller, list, query),
   changes: async function* (list, query) {
     const blocks = lineBlocks<ChangesTrailer>(await openLines(caller, changesPath(list), query));

@@ -17,25 +17,27 @@ export type PlacedBlock = Block & { readonly place: Place };
 type GrowingPlace = { readonly date: string; readonly ids: string[] };
 
 type Dated = { readonly id: string; readonly date: string };
+/** Of the fields of a record. */
+type Names = { readonly id: string; readonly date: DateField };
 
 const NEWLINE = 10;
 const decoder = new TextDecoder();
 
-const readLine = (line: string, field: DateField): Dated => {
-  const record = parseLine(line) as Partial<Record<DateField | "_id", unknown>> | null;
-  const { _id: id, [field]: date } = record ?? {};
+const readLine = (line: string, names: Names): Dated => {
+  const record = parseLine(line) as Readonly<Record<string, unknown>> | null;
+  const { [names.id]: id, [names.date]: date } = record ?? {};
   if (typeof id !== "string" || typeof date !== "string") {
-    throw new ExportAnswerError(`a line of ${line.length} characters has no _id or ${field}`);
+    throw new ExportAnswerError(`a line of ${line.length} characters has no ${names.id} or ${names.date}`);
   }
   return { id, date };
 };
 
-const lastOf = (bytes: Uint8Array, field: DateField): GrowingPlace & { readonly isWhole: boolean } => {
+const lastOf = (bytes: Uint8Array, names: Names): GrowingPlace & { readonly isWhole: boolean } => {
   const ids: string[] = [];
   let date: string | undefined;
   for (let end = bytes.length; end > 0; ) {
     const start = bytes.lastIndexOf(NEWLINE, end - 2) + 1;
-    const one = readLine(decoder.decode(bytes.subarray(start, end - 1)), field);
+    const one = readLine(decoder.decode(bytes.subarray(start, end - 1)), names);
     if (date !== undefined && one.date !== date) return { date, ids, isWhole: false };
     date = one.date;
     ids.push(one.id);
@@ -44,8 +46,8 @@ const lastOf = (bytes: Uint8Array, field: DateField): GrowingPlace & { readonly 
   return { date: date ?? "", ids, isWhole: true };
 };
 
-const advance = (before: GrowingPlace | undefined, bytes: Uint8Array, field: DateField): GrowingPlace => {
-  const { date, ids, isWhole } = lastOf(bytes, field);
+const advance = (before: GrowingPlace | undefined, bytes: Uint8Array, names: Names): GrowingPlace => {
+  const { date, ids, isWhole } = lastOf(bytes, names);
   if (!isWhole || before?.date !== date) return { date, ids };
   // Copying would be quadratic.
   for (const id of ids) before.ids.push(id);
@@ -55,13 +57,13 @@ const advance = (before: GrowingPlace | undefined, bytes: Uint8Array, field: Dat
 const dropKnown = (
   block: Block,
   place: { readonly date: string; readonly ids: ReadonlySet<string> },
-  field: DateField,
+  names: Names,
 ): { block: Block; isPast: boolean } => {
   const texts = textsOf(block.bytes);
   let isPast = false;
   const kept = texts.filter((text) => {
     if (isPast) return true;
-    const { id, date } = readLine(text, field);
+    const { id, date } = readLine(text, names);
     isPast = date !== place.date;
     return isPast || !place.ids.has(id);
   });
@@ -74,10 +76,10 @@ const dropKnown = (
 export async function* windowBlocks(deps: {
   readonly open: (since: string | undefined) => Promise<AsyncGenerator<Uint8Array, void>>;
   readonly retry: Retry;
-  readonly field: DateField;
+  readonly names: Names;
   readonly place?: Place | undefined;
 }): AsyncGenerator<PlacedBlock, Trailer> {
-  const { open, retry, field } = deps;
+  const { open, retry, names } = deps;
   let place = deps.place === undefined ? undefined : { ...deps.place, ids: [...deps.place.ids] };
   for (let failures = 0; ; ) {
     const known = place && { date: place.date, ids: new Set(place.ids) };
@@ -88,10 +90,10 @@ export async function* windowBlocks(deps: {
         const next = await blocks.next();
         if (next.done === true) return next.value;
         let block = next.value;
-        if (!isPast && known !== undefined) ({ block, isPast } = dropKnown(block, known, field));
+        if (!isPast && known !== undefined) ({ block, isPast } = dropKnown(block, known, names));
         if (block.lines === 0) continue;
         failures = 0;
-        place = advance(place, block.bytes, field);
+        place = advance(place, block.bytes, names);
         yield { ...block, place };
       }
     } catch (error) {

@@ -25,37 +25,26 @@ const END_OF_TIME = "9999-12-31T00:00:00Z";
 
 const textOf = (instant: Instant): string => (typeof instant === "string" ? instant : instant.toISOString());
 
-const isUpdated = (window: ConversationWindow): window is UpdatedWindow =>
-  "updatedSince" in window && window.updatedSince !== undefined;
-
-export const conversationsQuery = (
-  window: ConversationWindow,
-): { readonly query: ConversationsQuery; readonly field: DateField } => {
-  if (isUpdated(window)) {
+/** `field`: the date that the records are ordered by. */
+export const windowQuery = (
+  window: ConversationWindow | MessageWindow,
+): { readonly query: ConversationsQuery | MessagesQuery; readonly field: DateField } => {
+  if ("updatedSince" in window && window.updatedSince !== undefined) {
     const { updatedSince, updatedTo = END_OF_TIME } = window;
     return {
       query: { updated_since: textOf(updatedSince), updated_to: textOf(updatedTo) },
       field: "date_updated",
     };
   }
-  const { createdSince, createdTo = END_OF_TIME } = window;
+  const { createdSince, createdTo = END_OF_TIME, conversationId } = window as MessageWindow;
   return {
-    query: { created_since: textOf(createdSince), created_to: textOf(createdTo) },
+    query: {
+      created_since: textOf(createdSince),
+      created_to: textOf(createdTo),
+      ...(conversationId !== undefined && { conversation_id: conversationId }),
+    },
     field: "date_created",
   };
 };
-
-export const messagesQuery = ({
-  createdSince,
-  createdTo = END_OF_TIME,
-  conversationId,
-}: MessageWindow): { readonly query: MessagesQuery; readonly field: DateField } => ({
-  query: {
-    created_since: textOf(createdSince),
-    created_to: textOf(createdTo),
-    ...(conversationId !== undefined && { conversation_id: conversationId }),
-  },
-  field: "date_created",
-});
 
 export const SINCE = { date_created: "created_since", date_updated: "updated_since" } as const;

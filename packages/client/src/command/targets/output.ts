@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import type { ListName } from "../../lists/changes.ts";
+import type { ListName } from "../../lists/kinds.ts";
 import { CopyError, ExpiredError, UsageError } from "../exit-code.ts";
 import { countDeletions } from "../line.ts";
 import { readIfThere, replaceFile } from "./durable-file.ts";

@@ -1,4 +1,4 @@
-import type { ListName } from "../../lists/changes.ts";
+import type { ListName } from "../../lists/kinds.ts";
 import type { Entry } from "../digests.ts";
 import type { Place } from "../../lists/window-blocks.ts";
 

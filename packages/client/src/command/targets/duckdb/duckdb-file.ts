@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBAppender, DuckDBValue } from "@duckdb/node-api";
-import type { ListName } from "../../../lists/changes.ts";
+import { LISTS, type ListName } from "../../../lists/kinds.ts";
 import { CopyError, isSystemError, UsageError } from "../../exit-code.ts";
 
 export type DuckDbFile = {
@@ -49,8 +49,9 @@ const reporting = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-const OWN_PART =
-  /^(?:(?:conversations|messages|end_users)[-.\w]*\.(?:ndjson|parquet|csv)(?:\.tmp)?|duckdb_temp_.*)$/;
+const OWN_PART = new RegExp(
+  String.raw`^(?:(?:${LISTS.join("|")})[-.\w]*\.(?:ndjson|parquet|csv)(?:\.tmp)?|duckdb_temp_.*)$`,
+);
 
 const sweepParts = async (parts: string): Promise<void> => {
   for (const name of await readdir(parts).catch((): string[] => []))

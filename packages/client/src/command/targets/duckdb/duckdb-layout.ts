@@ -1,7 +1,7 @@
 import { FIELDS } from "../../../interface/fields.ts";
-import type { ListName } from "../../../lists/changes.ts";
+import { KINDS, type ListName } from "../../../lists/kinds.ts";
 import { wellFormed } from "../../../lists/json-parts.ts";
-import { ID_FIELD, idOf, isDeletion } from "../../line.ts";
+import { idOf, isDeletion } from "../../line.ts";
 import type { DuckDbFile, Layout } from "./duckdb-file.ts";
 import { readSegment } from "../segment-file.ts";
 
@@ -21,7 +21,7 @@ type Column = { readonly name: string; readonly kind: Kind };
 
 const columnsOf = (list: ListName, fields: readonly string[] | null): readonly Column[] => {
   const all: Readonly<Record<string, Kind>> = FIELDS[list];
-  const id = ID_FIELD[list];
+  const id = KINDS[list].id;
   const names = Object.keys(all).filter((name) => name !== id && (fields === null || fields.includes(name)));
   return [
     { name: id, kind: "text" },
@@ -76,7 +76,7 @@ export const DUCKDB_LAYOUT: Layout = {
     await fillStage(file, path);
     await rows("DELETE FROM stage WHERE place NOT IN (SELECT max(place) FROM stage GROUP BY id)");
     const [[count] = []] = await rows("SELECT count(*) FROM stage");
-    await rows(`DELETE FROM ${table} WHERE ${ID_FIELD[list]} IN (SELECT id FROM stage)`);
+    await rows(`DELETE FROM ${table} WHERE ${KINDS[list].id} IN (SELECT id FROM stage)`);
     const names = columns.map(({ name }) => `"${name}"`).join(", ");
     await rows(`INSERT INTO ${table} (${names}, record) SELECT ${columns.map(valueOf).join(", ")}, record FROM
       (SELECT json_transform(record, ${quoted(structureOf(columns))}) AS fields, record FROM stage WHERE NOT deleted)`);

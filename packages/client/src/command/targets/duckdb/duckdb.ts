@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { ListName } from "../../../lists/changes.ts";
+import type { ListName } from "../../../lists/kinds.ts";
 import { CopyError, UsageError } from "../../exit-code.ts";
 import { type DuckDbFile, type Layout, openDuckDbFile } from "./duckdb-file.ts";
 import { DUCKDB_LAYOUT } from "./duckdb-layout.ts";

@@ -1,6 +1,6 @@
 import { copyFile, link } from "node:fs/promises";
 import { join } from "node:path";
-import type { ListName } from "../../../lists/changes.ts";
+import type { ListName } from "../../../lists/kinds.ts";
 import { isCode } from "../../exit-code.ts";
 import { type Coding, CODINGS } from "../coding.ts";
 import { readIfThere, replaceFile } from "../durable-file.ts";

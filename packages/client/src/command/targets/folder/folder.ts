@@ -1,8 +1,7 @@
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { ListName } from "../../../lists/changes.ts";
+import { LISTS, type ListName } from "../../../lists/kinds.ts";
 import { CopyError, isCode, UsageError } from "../../exit-code.ts";
-import { ID_FIELD } from "../../line.ts";
 import type { Coding } from "../coding.ts";
 import { suffixOf } from "../coding.ts";
 import { compactSegments, MAX_IDS } from "./compaction.ts";
@@ -26,7 +25,6 @@ const OWN_FILE = /^\d{8}(?:\.\d+)?\.ndjson(?:\.gz|\.zst)?(?:\.tmp)?$/;
 const LOCK_FILE = "pull.lock";
 /** Files beyond what the size needs, before compaction. */
 const SPARE_FILES = 32;
-const LISTS = Object.keys(ID_FIELD) as ListName[];
 
 const REMEDY =
   "put it back, or pull with --replace: that begins anew, and removes the old files when the new copy is complete";

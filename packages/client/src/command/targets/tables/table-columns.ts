@@ -1,7 +1,6 @@
 import { FIELDS, SHAPES } from "../../../interface/fields.ts";
-import type { ListName } from "../../../lists/changes.ts";
+import { KINDS, type ListName } from "../../../lists/kinds.ts";
 import { valueTexts, wellFormed } from "../../../lists/json-parts.ts";
-import { ID_FIELD } from "../../line.ts";
 
 export const TABLE_FORMATS = ["parquet", "csv"] as const;
 export type TableFormat = (typeof TABLE_FORMATS)[number];
@@ -105,7 +104,7 @@ export const tableColumns = (
   const kinds: Readonly<Record<string, string>> = FIELDS[list];
   const shapes: Readonly<Record<string, Shape>> = SHAPES[list];
   return Object.entries(kinds)
-    .filter(([name]) => name === ID_FIELD[list] || fields === null || fields.includes(name))
+    .filter(([name]) => name === KINDS[list].id || fields === null || fields.includes(name))
     .map(([name, kind]) =>
       format === "csv" ? csvColumn(name, kind) : parquetColumn(name, kind, shapes[name]),
     );

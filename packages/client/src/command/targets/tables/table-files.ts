@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { ListName } from "../../../lists/changes.ts";
+import { KINDS, type ListName } from "../../../lists/kinds.ts";
 import { CopyError, isCode, UsageError } from "../../exit-code.ts";
-import { ID_FIELD } from "../../line.ts";
 import { behindLinks } from "../../local-path.ts";
 import { keepTables, type Tables } from "../duckdb/duckdb.ts";
 import { type DuckDbFile, openDuckDbFile } from "../duckdb/duckdb-file.ts";
@@ -138,7 +137,7 @@ export const openTableFiles = async (options: {
     },
     digests: async function* (list) {
       const table = tables.tableOf(list);
-      const sql = `SELECT ${ID_FIELD[list]}, pull_digest FROM ${table}
+      const sql = `SELECT ${KINDS[list].id}, pull_digest FROM ${table}
         UNION ALL SELECT id, pull_digest FROM ${piecesOf(table)} WHERE n = 0`;
       for await (const [id, digest] of file.stream(sql)) yield { id: String(id), digest: String(digest) };
     },

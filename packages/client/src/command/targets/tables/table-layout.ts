@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { DuckDBAppender } from "@duckdb/node-api";
-import type { ListName } from "../../../lists/changes.ts";
+import { KINDS, type ListName } from "../../../lists/kinds.ts";
 import { entryOf } from "../../digests.ts";
-import { ID_FIELD, idOf, isDeletion, recordOf } from "../../line.ts";
+import { idOf, isDeletion, recordOf } from "../../line.ts";
 import type { DuckDbFile, Layout } from "../duckdb/duckdb-file.ts";
 import { readSegment } from "../segment-file.ts";
 import {
@@ -135,7 +135,7 @@ export const tableLayout = (format: TableFormat): Layout => ({
   load: async (file, { list, table, fields, path }) => {
     const { rows } = file;
     const columns = tableColumns(format, list, fields);
-    const id = ID_FIELD[list];
+    const id = KINDS[list].id;
     const pieces = piecesOf(table);
     await stageSegment(file, columns, { path, list, fields });
     const changed = async (sql: string): Promise<number> => Number((await rows(sql))[0]?.[0] ?? 0);

@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { ListName } from "../../../lists/changes.ts";
+import type { ListName } from "../../../lists/kinds.ts";
 import type { DuckDbFile } from "../duckdb/duckdb-file.ts";
 import { syncFile } from "../durable-file.ts";
 import type { TableColumn, TableFormat } from "./table-columns.ts";
