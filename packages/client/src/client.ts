@@ -1,5 +1,4 @@
-import { callerOf, type ClientOptions } from "./client-options.ts";
-import type { Query } from "./http/caller.ts";
+import { type ClientOptions, createCaller, type Query } from "./http/caller.ts";
 import { ExportAnswerError } from "./http/errors.ts";
 import type {
   ChangesQuery,
@@ -84,7 +83,7 @@ async function* recordsOf<T, Last>(blocks: AsyncGenerator<Block, Last>): AsyncGe
 }
 
 export const createClient = (options: ClientOptions): Client => {
-  const caller = callerOf(options);
+  const caller = createCaller(options);
   const streams = createStreams(caller);
   const walk = <List extends ListName>(list: List, query: Query, pageSize: number | undefined) => {
     const { path, link, size } = KINDS[list];

@@ -1,6 +1,6 @@
 export { createClient } from "./client.ts";
 export type { ChangesOptions, Client, EndUsersOptions } from "./client.ts";
-export type { ClientOptions } from "./client-options.ts";
+export type { ClientOptions } from "./http/caller.ts";
 export { ExportAnswerError, ExportApiError, ExportConnectionError } from "./http/errors.ts";
 export type { ErrorType } from "./http/errors.ts";
 export type { RetryNote, RetryOptions } from "./http/retry.ts";

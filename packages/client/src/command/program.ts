@@ -3,14 +3,15 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Readable, Writable } from "node:stream";
-import { isKey } from "../http/caller.ts";
+import { createCaller, isKey } from "../http/caller.ts";
 import { ExportApiError, ExportConnectionError } from "../http/errors.ts";
 import { visibleText } from "../http/visible-text.ts";
 import type { ListName } from "../lists/kinds.ts";
+import { createStreams } from "../lists/streams.ts";
 import { CopyError, EXIT, explain, UsageError } from "./exit-code.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { proxyNote, useProxy } from "./proxy.ts";
-import { createReading, type Note, type PullDeps, pullList, type Wanted } from "./pull.ts";
+import { type Note, type PullDeps, pullList, type Wanted } from "./pull.ts";
 import { say } from "./say.ts";
 import { type Environment, readSettings, type Settings, USAGE } from "./settings.ts";
 import { openDuckDb } from "./targets/duckdb/duckdb.ts";
@@ -56,8 +57,8 @@ const readKey = async ({ keyFile }: Settings, env: Environment): Promise<string>
 const segmentBytesOf = ({ target, fileBytes }: Settings): number =>
   fileBytes ?? (["folder", "output"].includes(target.kind) ? SEGMENT_BYTES : DUCKDB_SEGMENT_BYTES);
 
-const openTarget = (settings: Settings, service: string, { stdout }: Io): Promise<Target> => {
-  const { command, target, lists, compress, stateFile, takeOver, replace } = settings;
+const openTarget = (settings: Settings, { stdout }: Io): Promise<Target> => {
+  const { command, target, url: service, lists, compress, stateFile, takeOver, replace } = settings;
   const lock = { takeOver };
   const { kind } = target;
   if (kind === "output")
@@ -116,15 +117,6 @@ type Run = {
   readonly report: (value: object, text: string) => void;
 };
 
-const failureOf = async (work: () => Promise<void> | undefined): Promise<{ error: unknown } | null> => {
-  try {
-    await work();
-    return null;
-  } catch (error) {
-    return { error };
-  }
-};
-
 const pull = async ({ settings, deps, progress, report }: Run): Promise<number> => {
   let code: number = EXIT.ok;
   const failures: unknown[] = [];
@@ -133,12 +125,12 @@ const pull = async ({ settings, deps, progress, report }: Run): Promise<number> 
     try {
       const note = await pullList(deps, wanted);
       if (settings.compact) await deps.target.compact(list, false);
-      const failed = await failureOf(() => deps.target.publish?.(list));
+      const before = failures.length;
+      await deps.target.publish?.(list).catch((error: unknown) => failures.push(error));
       progress.end();
       report({ pulled: note }, noteLine(note));
-      if (failed === null) continue;
-      failures.push(failed.error);
-      report({ unwritten: list }, `${list}: its file could not be written and stays the old one`);
+      if (failures.length > before)
+        report({ unwritten: list }, `${list}: its file could not be written and stays the old one`);
     } catch (error) {
       if (!isForbidden(error)) throw error;
       progress.end();
@@ -183,8 +175,7 @@ const compact = async ({ settings, deps: { target } }: Run): Promise<number> => 
 
 const execute = async (args: readonly string[], io: Io): Promise<number> => {
   const settings = readSettings(args, io.env, Date.now());
-  const { json, plainTransfer } = settings;
-  const service = settings.url;
+  const { json, plainTransfer, url: service } = settings;
   const apiKey = await readKey(settings, io.env);
   // `compact` sends no request.
   if (settings.command !== "compact") useProxy(io.env, service);
@@ -196,7 +187,7 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
     say(io.stderr, json ? JSON.stringify({ note }) : note);
     note = null;
   };
-  const reading = createReading({
+  const caller = createCaller({
     baseUrl: service,
     apiKey,
     signal: io.signal,
@@ -213,10 +204,10 @@ const execute = async (args: readonly string[], io: Io): Promise<number> => {
   const report: Run["report"] = (value, text) => {
     say(results, json ? JSON.stringify(value) : text);
   };
-  const target = await openTarget(settings, service, io);
+  const target = await openTarget(settings, io);
   try {
     const deps: PullDeps = {
-      ...reading,
+      streams: createStreams(caller),
       target,
       segmentBytes: segmentBytesOf(settings),
       onNote: progress.update,

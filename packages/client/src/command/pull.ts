@@ -1,10 +1,9 @@
-import { type Client, createClient } from "../client.ts";
-import { callerOf, type ClientOptions } from "../client-options.ts";
 import { ExportAnswerError, ExportApiError } from "../http/errors.ts";
+import type { ChangesQuery } from "../interface/types.ts";
 import { hasWindows, type ListName, type WindowOf } from "../lists/kinds.ts";
 import { readInstant } from "../lists/instant.ts";
 import { textsOf } from "../lists/line-blocks.ts";
-import { createStreams, type Streams } from "../lists/streams.ts";
+import type { Streams } from "../lists/streams.ts";
 import { selectFields } from "./line.ts";
 import type { ListState, Segment, SegmentWriter, Target } from "./targets/target.ts";
 
@@ -21,7 +20,6 @@ export type Note = {
 };
 
 export type PullDeps = {
-  readonly client: Client;
   readonly streams: Streams;
   readonly target: Target;
   readonly segmentBytes: number;
@@ -36,11 +34,6 @@ export type Wanted = {
   readonly fields: readonly string[] | null;
 };
 
-export const createReading = (options: ClientOptions): Pick<PullDeps, "client" | "streams"> => ({
-  client: createClient(options),
-  streams: createStreams(callerOf(options)),
-});
-
 /** Changes start so long before the watermark, to cover all that the first pass may miss. */
 const MARGIN_MS = 60_000;
 export const BEGINNING = "1970-01-01T00:00:00Z";
@@ -48,19 +41,18 @@ export const BEGINNING = "1970-01-01T00:00:00Z";
 const GONE = 410;
 
 /** Every record stored before this cursor is in the lists already; null: read all changes. */
-const presentCursor = async ({ client }: PullDeps, list: ListName): Promise<string | null> => {
-  let watermark: string | null = null;
-  for await (const page of client.changes(list, { pageSize: 1 })) {
-    ({ watermark } = page);
-    break;
-  }
+const presentCursor = async ({ streams }: PullDeps, list: ListName): Promise<string | null> => {
+  const { watermark } = await streams.changesPage(list, { page_size: 1 });
   if (watermark === null) return null;
   const known = readInstant(watermark);
   if (known === undefined) throw new ExportAnswerError("X-Export-Watermark is no instant");
-  const storedSince = new Date(known.ms - MARGIN_MS);
-  let cursor: string | null = null;
-  for await (const page of client.changes(list, { storedSince, pageSize: 10_000 })) ({ cursor } = page);
-  return cursor;
+  const since = new Date(known.ms - MARGIN_MS).toISOString();
+  let query: ChangesQuery = { stored_since: since };
+  for (;;) {
+    const { cursor, endOfStream } = await streams.changesPage(list, { ...query, page_size: 10_000 });
+    if (endOfStream) return cursor;
+    query = { cursor };
+  }
 };
 
 const beginning = async (deps: PullDeps, { list, since, fields }: Wanted): Promise<ListState> => {

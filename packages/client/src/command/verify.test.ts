@@ -1,11 +1,15 @@
 import { expect, it } from "vitest";
-import { callerOf } from "../client-options.ts";
+import { createCaller } from "../http/caller.ts";
 import { json, startServer } from "../http/test-server.fixture.ts";
-import type { Conversation } from "../interface/types.ts";
 import { createStreams } from "../lists/streams.ts";
 import { isEqual, verifyList } from "./verify.ts";
 
 const record = (at: number, csat: number) => ({ _id: `r${at}`, csat });
+
+const blockOf = (records: readonly object[]) => ({
+  bytes: Buffer.from(records.map((one) => `${JSON.stringify(one)}\n`).join("")),
+  lines: records.length,
+});
 
 /** `changed`: ids in the change feed. */
 const verified = (
@@ -15,17 +19,17 @@ const verified = (
 ) =>
   verifyList(
     {
-      client: {
-        changes: async function* () {
-          const records = changed.map((_id) => ({ _id }) as Conversation);
-          yield { records, deletions: [], cursor: "2", endOfStream: true, watermark: "2126-01-01T00:00:00Z" };
-        },
-      } as never,
       streams: {
         window: async function* () {
-          const bytes = Buffer.from(remote.map((one) => `${JSON.stringify(one)}\n`).join(""));
-          yield { bytes, lines: remote.length };
+          yield blockOf(remote);
         },
+        changesPage: () =>
+          Promise.resolve({
+            ...blockOf(changed.map((_id) => ({ _id }))),
+            cursor: "2",
+            endOfStream: true,
+            watermark: "2126-01-01T00:00:00Z",
+          }),
       } as never,
       target: {
         state: () => ({ cursor: "1", since, fields: null, watermark: null, firstPass: null }),
@@ -71,7 +75,7 @@ it("reads end users by the address that was given, whatever their links say", as
   const server = await startServer(page("a", next), page("b", null));
   try {
     const ids: unknown[] = [];
-    const streams = createStreams(callerOf({ baseUrl: server.baseUrl, apiKey: "k" }));
+    const streams = createStreams(createCaller({ baseUrl: server.baseUrl, apiKey: "k" }));
     for await (const one of streams.records("end_users"))
       ids.push((one as { end_user_id: string }).end_user_id);
     expect(ids).toEqual(["a", "b"]);

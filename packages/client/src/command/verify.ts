@@ -23,7 +23,7 @@ export type Verified = {
   readonly isWhole: boolean;
 };
 
-type Deps = Pick<PullDeps, "client" | "streams" | "target" | "now"> & {
+type Deps = Pick<PullDeps, "streams" | "target" | "now"> & {
   readonly sleep: (ms: number) => Promise<void>;
   readonly maxHeld?: number;
 };
@@ -140,17 +140,16 @@ const leaveOutChanged = async (
   const until = deps.now() + BEHIND_MS;
   const deadline = deps.now() + PATIENCE_MS;
   let from = cursor;
-  while (sizeOfAll(differences) > 0 && deps.now() < deadline) {
-    let reached = 0;
-    for await (const page of deps.client.changes(list, { cursor: from, pageSize: 10_000 })) {
-      for (const one of [...page.records, ...page.deletions]) {
-        const id = "_id" in one ? one._id : one.end_user_id;
-        for (const set of Object.values(differences)) set.delete(id);
-      }
-      from = page.cursor;
-      reached = readInstant(page.watermark ?? "")?.ms ?? 0;
+  while (sizeOfAll(differences) > 0) {
+    const page = await deps.streams.changesPage(list, { cursor: from, page_size: 10_000 });
+    for (const line of textsOf(page.bytes)) {
+      const id = idOf(line);
+      for (const set of Object.values(differences)) set.delete(id);
     }
-    if (reached >= until) break;
+    from = page.cursor;
+    if (!page.endOfStream) continue;
+    const reached = readInstant(page.watermark ?? "")?.ms ?? 0;
+    if (reached >= until || deps.now() >= deadline) break;
     await deps.sleep(POLL_MS);
   }
   return before - sizeOfAll(differences);

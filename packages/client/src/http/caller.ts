@@ -1,6 +1,6 @@
 import { apiError, ExportAnswerError, ExportConnectionError, hadNoEffect } from "./errors.ts";
 import { troubleOf } from "./connection-trouble.ts";
-import { createRetry, reasonOf, type Retry, type RetryDeps, type RetryOptions } from "./retry.ts";
+import { createRetry, reasonOf, type Retry, type RetryOptions } from "./retry.ts";
 import { visibleText } from "./visible-text.ts";
 import { createMonitor, type Watch } from "./watch.ts";
 
@@ -28,19 +28,22 @@ export type Caller = {
   open(call: Call): Promise<Opened>;
   /** Repeated until complete. */
   json(call: Call): Promise<{ readonly headers: Headers; readonly value: unknown; readonly text: string }>;
-  /** @throws ExportAnswerError for another host */
-  addressOf(path: string, query?: Query): URL;
   readonly retry: Retry;
 };
 
-export type CallerOptions = {
+export type ClientOptions = {
+  /** With `/api`. */
   readonly baseUrl: string | URL;
   readonly apiKey: string;
-  readonly fetch: typeof fetch;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly retry: RetryOptions;
-  readonly idleMs: number;
+  readonly fetch?: typeof fetch;
+  readonly signal?: AbortSignal;
+  readonly retry?: RetryOptions;
+  /** Milliseconds without a byte after which a request is repeated; 120,000 by default. */
+  readonly idleMs?: number;
+  readonly headers?: Readonly<Record<string, string>>;
 };
+
+const IDLE_MS = 120_000;
 
 export const isKey = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
 
@@ -59,8 +62,6 @@ const connectionError = (
   const message = `the connection to ${host} failed: ${said}${hint === null ? "" : `, ${hint}`}`;
   return new ExportConnectionError(message, { isUnsent, isLasting, cause: error });
 };
-
-const ok = (response: Response): boolean => response.status >= 200 && response.status < 300;
 
 const MAX_ADDRESS = 200;
 
@@ -124,12 +125,16 @@ const baseOf = (baseUrl: string | URL): URL => {
   return base;
 };
 
-export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: () => number }): Caller => {
+export const createCaller = (options: ClientOptions): Caller => {
+  const { apiKey, signal, headers = {}, idleMs = IDLE_MS } = options;
+  // In browsers `fetch` must be called on the window.
+  const { fetch = globalThis.fetch.bind(globalThis) } = options;
   const base = baseOf(options.baseUrl);
-  requireKey(options.apiKey);
-  const retry = createRetry(options.retry, deps);
+  requireKey(apiKey);
+  const retry = createRetry(options.retry, signal);
 
-  const addressOf: Caller["addressOf"] = (path, query = {}) => {
+  /** @throws ExportAnswerError for another host */
+  const addressOf = (path: string, query: Query = {}): URL => {
     const isLink = /^https?:/i.test(path);
     if (isLink && !URL.canParse(path)) throw new ExportAnswerError("a link is no address");
     const url = isLink ? new URL(path) : new URL(path.replace(/^\//, ""), base);
@@ -147,20 +152,20 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
   /** A host that answered once may do so again, so no error is final. */
   let hasAnswered = false;
   const send = async (call: Call): Promise<Opened> => {
-    const watch = createMonitor(options.idleMs, deps.signal);
+    const watch = createMonitor(idleMs, signal);
     const { path, query, accept = "application/json", body, idempotencyKey } = call;
     const url = addressOf(path, query);
     let response: Response;
     try {
       watch.start();
-      response = await options.fetch(url, {
+      response = await fetch(url, {
         method: body === undefined ? "GET" : "POST",
         redirect: "manual",
         signal: watch.signal,
         headers: {
-          ...options.headers,
+          ...headers,
           accept,
-          authorization: `Bearer ${options.apiKey}`,
+          authorization: `Bearer ${apiKey}`,
           ...(body !== undefined && { "content-type": "application/json" }),
           ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
         },
@@ -172,10 +177,10 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
     }
     hasAnswered = true;
     const chunks = chunksOf(response, watch, base.host);
-    if (ok(response)) return { headers: response.headers, chunks };
+    if (response.ok) return { headers: response.headers, chunks };
     const text = await textOf(chunks);
     refuseRedirect(response);
-    throw apiError(response, text, deps.now());
+    throw apiError(response, text);
   };
 
   const repeat = async <T>(call: Call, attempt: () => Promise<T>): Promise<T> => {
@@ -191,7 +196,6 @@ export const createCaller = (options: CallerOptions, deps: RetryDeps & { now: ()
   };
 
   return {
-    addressOf,
     retry,
     open: (call) => repeat(call, () => send(call)),
     json: (call) =>

@@ -77,11 +77,9 @@ const parseBody = (text: string): Partial<ErrorBody["errors"][number]> | undefin
   }
 };
 
-/** `now`: ms since the epoch. */
 export const apiError = (
   answer: { readonly status: number; readonly headers: Headers },
   text: string,
-  now: number,
 ): ExportApiError => {
   const error = parseBody(text);
   const details = typeof error?.details === "string" ? error.details : null;
@@ -94,15 +92,17 @@ export const apiError = (
     type: error?.type ?? null,
     details,
     requestId: answer.headers.get("x-request-id"),
-    retryAfterMs: retryAfter(answer.headers.get("retry-after"), now),
+    retryAfterMs: retryAfter(answer.headers.get("retry-after")),
   });
 };
 
 /** Null: neither seconds nor an HTTP date. */
-export const retryAfter = (value: string | null, now: number): number | null => {
+const retryAfter = (value: string | null): number | null => {
   if (value === null) return null;
   if (/^\s*\d+\s*$/.test(value)) return Number(value) * 1_000;
   const at = new Date(value);
   // JavaScript accepts more forms than HTTP.
-  return Number.isNaN(at.getTime()) || at.toUTCString() !== value ? null : Math.max(0, at.getTime() - now);
+  return Number.isNaN(at.getTime()) || at.toUTCString() !== value
+    ? null
+    : Math.max(0, at.getTime() - Date.now());
 };

@@ -23,33 +23,26 @@ export type Retry = {
   wait(error: unknown, failures: number): Promise<void>;
 };
 
-export type RetryDeps = {
-  /** Below 1. */
-  readonly random: () => number;
-  /** Rejects with the signal's reason. */
-  readonly sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
-  readonly signal: AbortSignal | undefined;
-};
-
 /** Spreads clients with the same `Retry-After`. */
 const JITTER_AFTER_MS = 1_000;
 
 export const createRetry = (
-  { attempts = 8, maxWaitMs = 300_000, firstWaitMs = 500, onRetry }: RetryOptions,
-  { random, sleep, signal }: RetryDeps,
+  { attempts = 8, maxWaitMs = 300_000, firstWaitMs = 500, onRetry }: RetryOptions = {},
+  signal: AbortSignal | undefined,
 ): Retry => ({
   wait: async (error, failures) => {
     if (!isTransient(error) || failures >= attempts) throw error;
     const asked = error instanceof ExportApiError ? error.retryAfterMs : null;
     if (asked !== null && asked > maxWaitMs) throw error;
     const bound = Math.min(maxWaitMs, firstWaitMs * 2 ** (failures - 1));
-    const waitMs = asked === null ? random() * bound : asked + random() * JITTER_AFTER_MS;
+    const waitMs = asked === null ? Math.random() * bound : asked + Math.random() * JITTER_AFTER_MS;
     onRetry?.({ error: error as Error, attempt: failures + 1, attempts, waitMs });
     await sleep(waitMs, signal);
   },
 });
 
-export const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+/** Rejects with the signal's reason. */
+const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     const onAbort = (): void => {
       clearTimeout(timer);

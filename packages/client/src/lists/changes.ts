@@ -4,7 +4,7 @@ import type { ChangesQuery } from "../interface/types.ts";
 import { partsOf, valueTexts } from "./json-parts.ts";
 import type { DeletionOf, ListName, RecordOf } from "./kinds.ts";
 import type { Block } from "./line-blocks.ts";
-import { type Page, readPage, textOfMeta } from "./pages.ts";
+import { readPage, textOfMeta } from "./pages.ts";
 
 /** Store `cursor` with the records. */
 export type Changes<List extends ListName> = {
@@ -21,13 +21,7 @@ export const changesPath = (list: ListName): string => `/v2/export/changes/${lis
 const isDeletion = (change: object): change is DeletionOf[ListName] =>
   "deleted" in change && change.deleted === true;
 
-type ChangesPage = {
-  readonly page: Page<object>;
-  readonly cursor: string;
-  readonly endOfStream: boolean;
-};
-
-const readChanges = async (caller: Caller, list: ListName, query: ChangesQuery): Promise<ChangesPage> => {
+const readChanges = async (caller: Caller, list: ListName, query: ChangesQuery) => {
   const page = await readPage<object>(caller, changesPath(list), query);
   const cursor = textOfMeta(page.meta, "next_cursor");
   const endOfStream = page.meta["end_of_stream"];
@@ -37,7 +31,7 @@ const readChanges = async (caller: Caller, list: ListName, query: ChangesQuery):
   if (!endOfStream && cursor === query.cursor) {
     throw new ExportAnswerError("the cursor of the changes repeats itself before their end");
   }
-  return { page, cursor, endOfStream };
+  return { ...page, cursor, endOfStream };
 };
 
 export async function* walkChanges<List extends ListName>(
@@ -47,8 +41,7 @@ export async function* walkChanges<List extends ListName>(
 ): AsyncGenerator<Changes<List>, void> {
   let query: ChangesQuery = begin;
   for (;;) {
-    const { page, cursor, endOfStream } = await readChanges(caller, list, query);
-    const { data, watermark } = page;
+    const { data, cursor, endOfStream, watermark } = await readChanges(caller, list, query);
     yield {
       records: data.filter((change) => !isDeletion(change)) as RecordOf[List][],
       deletions: data.filter(isDeletion) as DeletionOf[List][],
@@ -68,10 +61,10 @@ export const readChangesBlock = async (
   list: ListName,
   query: ChangesQuery,
 ): Promise<ChangesBlock> => {
-  const { page, cursor, endOfStream } = await readChanges(caller, list, query);
-  const texts = partsOf(valueTexts(page.text).get("data") ?? "");
+  const { text, cursor, endOfStream, watermark } = await readChanges(caller, list, query);
+  const texts = partsOf(valueTexts(text).get("data") ?? "");
   // White space in JSON may be newlines.
   const lines = texts.map((text) => `${text.replaceAll("\n", " ")}\n`);
   const bytes = new TextEncoder().encode(lines.join(""));
-  return { bytes, lines: lines.length, cursor, endOfStream, watermark: page.watermark };
+  return { bytes, lines: lines.length, cursor, endOfStream, watermark };
 };
