@@ -1,5 +1,6 @@
 import { idOf, isDeletion } from "../../line.ts";
 import type { Segment, SegmentWriter } from "../target.ts";
+import { keepLines, writeLines } from "./rewriting.ts";
 
 /** About 60 MB of memory. */
 export const MAX_IDS = 300_000;
@@ -12,46 +13,19 @@ export type CompactionDeps = {
   readonly maxIds?: number;
 };
 
-const createRolling = ({ begin, segmentBytes }: Pick<CompactionDeps, "begin" | "segmentBytes">) => {
-  const done: Segment[] = [];
-  let writer: SegmentWriter | undefined;
-  let lines: string[] = [];
-  const flush = async (): Promise<void> => {
-    if (lines.length === 0) return;
-    writer ??= await begin();
-    await writer.write(Buffer.from(`${lines.join("\n")}\n`), lines.length);
-    lines = [];
-    if (writer.bytes() < segmentBytes) return;
-    done.push(await writer.finish());
-    writer = undefined;
-  };
-  return {
-    add: async (line: string): Promise<void> => {
-      lines.push(line);
-      if (lines.length >= 1_000) await flush();
-    },
-    end: async (): Promise<Segment[]> => {
-      await flush();
-      if (writer !== undefined) done.push(await writer.finish());
-      return done;
-    },
-  };
-};
-
 /** Segments come oldest first; removes no file from disk. */
 export const compactSegments = async (
   segments: readonly Segment[],
   deps: CompactionDeps,
 ): Promise<readonly Segment[]> => {
-  const { maxIds = MAX_IDS, segmentBytes } = deps;
+  const { maxIds = MAX_IDS, segmentBytes, read, begin } = deps;
   const kept: Segment[] = [];
-  const rolling = createRolling(deps);
   let newer = new Set<string>();
 
   const lastLines = async (segment: Segment): Promise<Map<string, number>> => {
     const last = new Map<string, number>();
     let at = 0;
-    for await (const line of deps.read(segment)) {
+    for await (const line of read(segment)) {
       const id = idOf(line);
       if (!newer.has(id)) last.set(id, at);
       at += 1;
@@ -59,38 +33,36 @@ export const compactSegments = async (
     return last;
   };
 
+  const notNewer = async function* (segment: Segment) {
+    for await (const line of read(segment)) if (!newer.has(idOf(line))) yield line;
+  };
+
   /** Removes superseded lines from older segments, so that the ids need no memory. */
   const forget = async (older: readonly Segment[]): Promise<Segment[]> => {
     const left: Segment[] = [];
-    for (const segment of older) {
-      let lost = 0;
-      for await (const line of deps.read(segment)) if (newer.has(idOf(line))) lost += 1;
-      if (lost === 0) {
-        left.push(segment);
-        continue;
-      }
-      const own = createRolling(deps);
-      for await (const line of deps.read(segment)) if (!newer.has(idOf(line))) await own.add(line);
-      left.push(...(await own.end()));
-    }
+    for (const segment of older)
+      left.push(...(await keepLines(segment, () => notNewer(segment), begin, segmentBytes)));
     newer = new Set();
     return left;
   };
 
-  let waiting = [...segments];
-  for (let segment = waiting.pop(); segment !== undefined; segment = waiting.pop()) {
-    const last = await lastLines(segment);
-    const isWhole = last.size === segment.lines && segment.deletions === 0;
-    if (isWhole && segment.bytes >= segmentBytes / 4) kept.push(segment);
-    else {
-      let at = 0;
-      for await (const line of deps.read(segment)) {
-        if (last.get(idOf(line)) === at && !isDeletion(line)) await rolling.add(line);
-        at += 1;
+  const merged = async function* () {
+    let waiting = [...segments];
+    for (let segment = waiting.pop(); segment !== undefined; segment = waiting.pop()) {
+      const last = await lastLines(segment);
+      const isWhole = last.size === segment.lines && segment.deletions === 0;
+      if (isWhole && segment.bytes >= segmentBytes / 4) kept.push(segment);
+      else {
+        let at = 0;
+        for await (const line of read(segment)) {
+          if (last.get(idOf(line)) === at && !isDeletion(line)) yield line;
+          at += 1;
+        }
       }
+      for (const id of last.keys()) newer.add(id);
+      if (newer.size > maxIds) waiting = await forget(waiting);
     }
-    for (const id of last.keys()) newer.add(id);
-    if (newer.size > maxIds) waiting = await forget(waiting);
-  }
-  return [...kept.reverse(), ...(await rolling.end())];
+  };
+  const written = await writeLines(merged(), begin, segmentBytes);
+  return [...kept.reverse(), ...written];
 };
