@@ -1,7 +1,6 @@
 import * as http from "node:http";
 import { UsageError } from "./exit-code.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import type { Environment } from "./settings.ts";
 
 // The installed types of Node.js lack this function.
 const { setGlobalProxyFromEnv } = http as { setGlobalProxyFromEnv?: (env: Environment) => void };

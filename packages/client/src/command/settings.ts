@@ -4,34 +4,12 @@ import { KINDS, LISTS, type ListName } from "../lists/kinds.ts";
 import { instantText, readInstant } from "../lists/instant.ts";
 import { UsageError } from "./exit-code.ts";
 import { behindLinks, localPath } from "./local-path.ts";
-import { type Coding, CODINGS } from "./targets/coding.ts";
-import { type TargetPlace, targetPlace } from "./targets/target-place.ts";
+import { CODINGS } from "./targets/coding.ts";
+import { targetPlace } from "./targets/target-place.ts";
 
 const COMMANDS = ["pull", "verify", "compact"] as const;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-export type Settings = {
-  readonly command: (typeof COMMANDS)[number];
-  readonly target: TargetPlace;
-  readonly url: string;
-  readonly keyFile: string | undefined;
-  readonly lists: readonly ListName[];
-  /** Named lists must be readable by the key. */
-  readonly isListed: boolean;
-  readonly since: string | undefined;
-  readonly fields: Readonly<Partial<Record<ListName, readonly string[]>>>;
-  readonly compress: Coding | undefined;
-  /** Before compression. */
-  readonly fileBytes: number | undefined;
-  readonly stateFile: string | undefined;
-  readonly json: boolean;
-  readonly plainTransfer: boolean;
-  readonly compact: boolean;
-  readonly takeOver: boolean;
-  /** The old copy stays until the new one is complete. */
-  readonly replace: boolean;
-};
 
 export const USAGE = `usage: conversation-export-client <command> --to TARGET [options]
 
@@ -120,7 +98,7 @@ const oneOf = <T extends string>(what: string, value: string, allowed: readonly 
   return found;
 };
 
-const fieldsOf = (selections: readonly string[]): Settings["fields"] => {
+const fieldsOf = (selections: readonly string[]) => {
   const selected: Partial<Record<ListName, readonly string[]>> = {};
   for (const text of selections) {
     const [, name = "", names = ""] = /^(\w+)=([\w,]+)$/.exec(text) ?? [];
@@ -173,7 +151,7 @@ const addressOf = (text: string): string => {
 };
 
 /** `now`: ms since the epoch. @throws UsageError */
-export const readSettings = (args: readonly string[], env: Environment, now: number): Settings => {
+export const readSettings = (args: readonly string[], env: Environment, now: number) => {
   const { values, positionals } = parse(args);
   const [name, ...others] = positionals;
   if (name === undefined) throw new UsageError(`which command? ${COMMANDS.join(", ")}`);
@@ -205,16 +183,21 @@ export const readSettings = (args: readonly string[], env: Environment, now: num
     url: address,
     keyFile: values["key-file"] === undefined ? undefined : localPath("--key-file", values["key-file"]),
     lists: [...new Set(lists)],
+    /** Named lists must be readable by the key. */
     isListed: values.list !== undefined,
     since: sinceOf(values.since, now),
     fields: fieldsOf(values.select ?? []),
     compress: values.compress === undefined ? undefined : oneOf("--compress", values.compress, CODINGS),
+    /** Before compression. */
     fileBytes: bytesOf(values["file-bytes"]),
     stateFile: values.state === undefined ? undefined : behindLinks(localPath("--state", values.state)),
     json: values.json === true,
     plainTransfer: values["no-transfer-compression"] === true,
     compact: values["no-compact"] !== true,
     takeOver: values["take-over"] === true,
+    /** The old copy stays until the new one is complete. */
     replace: values.replace === true,
   };
 };
+
+export type Settings = ReturnType<typeof readSettings>;

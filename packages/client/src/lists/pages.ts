@@ -1,5 +1,6 @@
 import type { Caller, Query } from "../http/caller.ts";
 import { ExportAnswerError } from "../http/errors.ts";
+import { isObject } from "./json-parts.ts";
 
 type Meta = Readonly<Record<string, unknown>>;
 
@@ -9,9 +10,6 @@ export type Page<T> = {
   readonly watermark: string | null;
   readonly text: string;
 };
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null;
 
 /** @throws ExportAnswerError */
 export const readPage = async <T>(caller: Caller, path: string, query?: Query): Promise<Page<T>> => {

@@ -1,4 +1,4 @@
-import { copyFile, open, readFile, rename, rm } from "node:fs/promises";
+import { copyFile, type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CopyError, isCode } from "../exit-code.ts";
 import { behindLinks } from "../local-path.ts";
@@ -14,25 +14,26 @@ export const readIfThere = async (file: string): Promise<string | undefined> => 
   }
 };
 
-export const syncFolder = async (folder: string): Promise<void> => {
-  // Windows cannot open folders.
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
+const syncAfter = async (
+  path: string,
+  flags: string,
+  work?: (handle: FileHandle) => Promise<void>,
+): Promise<void> => {
+  const handle = await open(path, flags);
   try {
+    await work?.(handle);
     await handle.sync();
   } finally {
     await handle.close();
   }
 };
 
-export const syncFile = async (path: string): Promise<void> => {
-  const handle = await open(path, "r+");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+export const syncFolder = async (folder: string): Promise<void> => {
+  // Windows cannot open folders.
+  if (process.platform !== "win32") await syncAfter(folder, "r");
 };
+
+export const syncFile = (path: string): Promise<void> => syncAfter(path, "r+");
 
 /** A rename cannot cross disks. */
 const moveBeside = async (temporary: string, file: string): Promise<string> => {
@@ -61,12 +62,6 @@ export const publishFile = async (temporary: string, file: string): Promise<void
 /** Atomic. */
 export const replaceFile = async (file: string, text: string): Promise<void> => {
   const temporary = `${behindLinks(file)}.tmp`;
-  const handle = await open(temporary, "w");
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await syncAfter(temporary, "w", (handle) => handle.writeFile(text));
   await publishFile(temporary, file);
 };

@@ -1,7 +1,5 @@
+import { isObject } from "../../lists/json-parts.ts";
 import type { ListState } from "./target.ts";
-
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isTextOrNull = (value: unknown): boolean => value === null || typeof value === "string";
 const isTexts = (value: unknown): boolean =>

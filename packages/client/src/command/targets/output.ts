@@ -1,9 +1,10 @@
 import type { Writable } from "node:stream";
 import type { ListName } from "../../lists/kinds.ts";
+import { isObject } from "../../lists/json-parts.ts";
 import { CopyError, ExpiredError, UsageError } from "../exit-code.ts";
 import { countDeletions } from "../line.ts";
 import { readIfThere, replaceFile } from "./durable-file.ts";
-import { isListState, isObject } from "./list-state.ts";
+import { isListState } from "./list-state.ts";
 import type { ListState, Target } from "./target.ts";
 import { type LockOptions, lockForWriting } from "./writer-lock.ts";
 

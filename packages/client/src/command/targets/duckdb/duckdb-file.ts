@@ -27,6 +27,9 @@ export type Layout = {
   load(file: DuckDbFile, of: Of & { readonly path: string }): Promise<number>;
 };
 
+/** A text in SQL. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
 /** The last: spill files are limited to nine tenths of the free space. */
 const FULL = /No space left on device|Disk quota exceeded|failed to offload data block/i;
 

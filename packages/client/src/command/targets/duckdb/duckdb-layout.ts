@@ -2,7 +2,7 @@ import { FIELDS } from "../../../interface/fields.ts";
 import { KINDS, type ListName } from "../../../lists/kinds.ts";
 import { wellFormed } from "../../../lists/json-parts.ts";
 import { idOf, isDeletion } from "../../line.ts";
-import type { DuckDbFile, Layout } from "./duckdb-file.ts";
+import { type DuckDbFile, type Layout, quoted } from "./duckdb-file.ts";
 import { readSegment } from "../segment-file.ts";
 
 type Kind = "text" | "number" | "integer" | "boolean" | "instant" | "json";
@@ -14,8 +14,6 @@ const TYPES = {
   instant: "TIMESTAMP",
   json: "JSON",
 } as const satisfies Record<Kind, string>;
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 type Column = { readonly name: string; readonly kind: Kind };
 

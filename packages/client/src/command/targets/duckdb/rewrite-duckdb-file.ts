@@ -1,25 +1,25 @@
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
-import type { DuckDbFile } from "./duckdb-file.ts";
+import { type DuckDbFile, quoted } from "./duckdb-file.ts";
 import { inMaking } from "./new-duckdb-file.ts";
 import { publishFile, syncFile } from "../durable-file.ts";
 
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+const named = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** Deleted rows stay in free blocks, so all is copied; afterwards only close the old file. */
 export const rewriteDuckDbFile = async ({ rows }: DuckDbFile, file: string): Promise<void> => {
   const made = inMaking(file);
-  const name = quoted(`new ${randomUUID()}`);
+  const name = named(`new ${randomUUID()}`);
   try {
     await rows("CHECKPOINT");
     const [[own] = []] = await rows("SELECT current_database()");
-    const old = quoted(String(own));
-    await rows(`ATTACH '${made.replaceAll("'", "''")}' AS ${name}`);
+    const old = named(String(own));
+    await rows(`ATTACH ${quoted(made)} AS ${name}`);
     await rows(`COPY FROM DATABASE ${old} TO ${name}`);
     for (const [schema, table] of await rows(
       "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database()",
     )) {
-      const of = `${quoted(String(schema))}.${quoted(String(table))}`;
+      const of = `${named(String(schema))}.${named(String(table))}`;
       const sql = `SELECT (SELECT count(*) FROM ${old}.${of}) = (SELECT count(*) FROM ${name}.${of})`;
       if ((await rows(sql))[0]?.[0] !== true) throw new Error(`${made} has not the rows of ${of}`);
     }

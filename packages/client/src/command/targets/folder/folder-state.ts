@@ -1,10 +1,11 @@
 import { copyFile, link } from "node:fs/promises";
 import { join } from "node:path";
 import type { ListName } from "../../../lists/kinds.ts";
+import { isObject } from "../../../lists/json-parts.ts";
 import { isCode } from "../../exit-code.ts";
 import { type Coding, CODINGS } from "../coding.ts";
 import { readIfThere, replaceFile } from "../durable-file.ts";
-import { isListState, isObject } from "../list-state.ts";
+import { isListState } from "../list-state.ts";
 import type { ListState, Segment } from "../target.ts";
 
 export const STATE_FILE = "state.json";

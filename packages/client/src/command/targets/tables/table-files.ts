@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { DuckDBValue } from "@duckdb/node-api";
 import { KINDS, type ListName } from "../../../lists/kinds.ts";
 import { CopyError, isCode, UsageError } from "../../exit-code.ts";
 import { behindLinks } from "../../local-path.ts";
@@ -61,9 +62,10 @@ export const openTableFiles = async (options: {
   const file = await openDuckDbFile(name, SETTINGS);
   const { rows } = file;
   const pathOf = (list: ListName): string => join(root, `${list}.${format}`);
-  const onChange = async (list: ListName): Promise<void> => {
-    const [[count] = []] = await rows("UPDATE pull_files SET changes = changes + 1 WHERE list = $1", [list]);
-    if (Number(count) === 0) await rows("INSERT INTO pull_files (list, changes) VALUES ($1, 1)", [list]);
+  const change = async (list: ListName, set: string, values: DuckDBValue[] = []): Promise<void> => {
+    const own = "WHERE NOT EXISTS (FROM pull_files WHERE list = $1)";
+    await rows(`INSERT INTO pull_files (list, changes) SELECT $1, 0 ${own}`, [list]);
+    await rows(`UPDATE pull_files SET ${set} WHERE list = $1`, [list, ...values]);
   };
   const keep = async (): Promise<Tables> => {
     await sweepDuckDbFile(name);
@@ -74,7 +76,7 @@ export const openTableFiles = async (options: {
       lists,
       layout: tableLayout(format),
       remedy: REMEDY,
-      onChange,
+      onChange: (list) => change(list, "changes = changes + 1"),
     });
     await rows("SELECT list, changes, written, rows, bytes, sha256 FROM pull_files LIMIT 0").catch(() => {
       throw new CopyError(`${name} has no whole table pull_files: ${REMEDY}`);
@@ -112,17 +114,13 @@ export const openTableFiles = async (options: {
         throw new Error(`${path} has ${count} rows, not the ${tables.count(list)} of the copy`);
       await publishFile(path, pathOf(list));
       // Killed before this, the next pull writes the same file again.
-      await file.inTransaction(async () => {
-        if (
-          noted === undefined &&
-          (await rows("SELECT 1 FROM pull_files WHERE list = $1", [list])).length === 0
-        )
-          await rows("INSERT INTO pull_files (list, changes) VALUES ($1, 0)", [list]);
-        await rows(
-          "UPDATE pull_files SET written = changes, rows = $2, bytes = $3, sha256 = $4 WHERE list = $1",
-          [list, BigInt(count), BigInt(bytes), sha256],
-        );
-      });
+      await file.inTransaction(() =>
+        change(list, "written = changes, rows = $2, bytes = $3, sha256 = $4", [
+          BigInt(count),
+          BigInt(bytes),
+          sha256,
+        ]),
+      );
     },
     check: async (list) => {
       const path = pathOf(list);

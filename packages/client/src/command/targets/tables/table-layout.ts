@@ -63,29 +63,24 @@ const appendRow = (
   appender.endRow();
 };
 
-type Staging = {
-  add(row: Staged, line: string): void;
-  addEmpty(row: Staged): void;
-};
+/** Without a line the cells stay empty. */
+type Staging = (row: Staged, line: string | null) => void;
 
 export const fillStage = (
   file: DuckDbFile,
   columns: readonly TableColumn[],
-  fill: (staging: Staging) => Promise<void>,
+  fill: (stage: Staging) => Promise<void>,
 ): Promise<void> => {
   const cells = cellsIn(columns);
   const none = cells.map(() => null);
   return file.append("stage", (appender) =>
-    fill({
-      add: (row, line) => appendRow(appender, row, cellsOf(line, cells)),
-      addEmpty: (row) => appendRow(appender, row, none),
-    }),
+    fill((row, line) => appendRow(appender, row, line === null ? none : cellsOf(line, cells))),
   );
 };
 
 type Lines = { readonly path: string; readonly list: ListName; readonly fields: readonly string[] | null };
 
-const stageLines = async (of: Lines, staging: Staging, pieces: DuckDBAppender): Promise<void> => {
+const stageLines = async (of: Lines, stage: Staging, pieces: DuckDBAppender): Promise<void> => {
   let place = 0;
   let largeBytes = 0;
   for await (const line of readSegment(of.path, "plain")) {
@@ -94,8 +89,7 @@ const stageLines = async (of: Lines, staging: Staging, pieces: DuckDBAppender): 
     const digest = isDeleted ? "" : entryOf(recordOf(line), of.list, of.fields).digest;
     const textDigest = isDeleted ? "" : createHash("md5").update(line).digest("base64");
     const row = { place, id: idOf(line), digest, textDigest, isDeleted, isLarge };
-    if (isDeleted || isLarge) staging.addEmpty(row);
-    else staging.add(row, line);
+    stage(row, isDeleted || isLarge ? null : line);
     if (isLarge) {
       const bytes = Buffer.from(line).toString("base64");
       for (let n = 0; n * LARGE_BYTES < bytes.length; n += 1) {
@@ -114,7 +108,7 @@ const stageLines = async (of: Lines, staging: Staging, pieces: DuckDBAppender): 
 const stageSegment = async (file: DuckDbFile, columns: readonly TableColumn[], of: Lines): Promise<void> => {
   await makeStage(file, columns);
   await file.append("stage_pieces", (pieces) =>
-    fillStage(file, columns, (staging) => stageLines(of, staging, pieces)),
+    fillStage(file, columns, (stage) => stageLines(of, stage, pieces)),
   );
 };
 
@@ -124,10 +118,8 @@ export const tableLayout = (format: TableFormat): Layout => ({
   countSql: (table) =>
     `SELECT (SELECT count(*) FROM ${table}) + (SELECT count(*) FROM ${piecesOf(table)} WHERE n = 0)`,
   prepare: async ({ rows }, { list, table, fields }) => {
-    const columns = tableColumns(format, list, fields);
-    const own = columns.map(({ name, type }) => `"${name}" ${type}`).join(", ");
-    await rows(`CREATE TABLE IF NOT EXISTS ${table} (pull_digest VARCHAR, text_digest VARCHAR, ${own})`);
-    for (const { name, type } of columns)
+    await rows(`CREATE TABLE IF NOT EXISTS ${table} (pull_digest VARCHAR, text_digest VARCHAR)`);
+    for (const { name, type } of tableColumns(format, list, fields))
       await rows(`ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS "${name}" ${type}`);
     await rows(`CREATE TABLE IF NOT EXISTS ${piecesOf(table)}
       (id VARCHAR, part INTEGER, n INTEGER, pull_digest VARCHAR, text_digest VARCHAR, piece VARCHAR)`);

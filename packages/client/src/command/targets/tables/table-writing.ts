@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { ListName } from "../../../lists/kinds.ts";
-import type { DuckDbFile } from "../duckdb/duckdb-file.ts";
+import { type DuckDbFile, quoted } from "../duckdb/duckdb-file.ts";
 import { syncFile } from "../durable-file.ts";
 import type { TableColumn, TableFormat } from "./table-columns.ts";
 import { columnValues, fillStage, largeGroups, largeLines, makeStage } from "./table-layout.ts";
@@ -21,8 +21,6 @@ export type TableToWrite = {
   readonly columns: readonly TableColumn[];
   readonly format: TableFormat;
 };
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** DuckDB would read a folder named `field=value` as a column. */
 const fromParquet = (paths: readonly string[]): string =>
@@ -68,10 +66,10 @@ const writeLarge = async (
   const paths: string[] = [];
   for (const [at, group] of (await largeGroups(file, list)).entries()) {
     await makeStage(file, columns);
-    await fillStage(file, columns, async (staging) => {
+    await fillStage(file, columns, async (stage) => {
       let place = 0;
       for await (const { id, line } of largeLines(file, list, group)) {
-        staging.add({ place, id, digest: "", textDigest: "", isDeleted: false, isLarge: true }, line);
+        stage({ place, id, digest: "", textDigest: "", isDeleted: false, isLarge: true }, line);
         place += 1;
       }
     });
