@@ -7,6 +7,7 @@ import {
   json,
   lines,
   page,
+  raw,
   startServer,
   type TestServer,
 } from "./http/test-server.fixture.ts";
@@ -130,12 +131,7 @@ describe("errors", () => {
 
   it("of another server have no type", async () => {
     const { client } = await setUp({
-      answers: [
-        (response) => {
-          response.writeHead(404);
-          response.end("<h1>Not here</h1>");
-        },
-      ],
+      answers: [raw(404, "text/html", "<h1>Not here</h1>")],
     });
     await expect(all(client.endUsers())).rejects.toMatchObject({ status: 404, type: null });
   });
@@ -172,11 +168,8 @@ describe("errors", () => {
   });
 
   it("name a redirect, which is not followed", async () => {
-    const redirect: Answer = (response) => {
-      response.writeHead(308, { location: "https://other.example/api" });
-      response.end();
-    };
-    const { client, server } = await setUp({ answers: [redirect] });
+    const redirect = { location: "https://other.example/api" };
+    const { client, server } = await setUp({ answers: [raw(308, "text/html", "", redirect)] });
     await expect(all(client.conversations(WINDOW))).rejects.toThrow("redirects to https://other.example/api");
     expect(server.asked).toHaveLength(1);
   });
@@ -383,10 +376,7 @@ describe("keys", () => {
 });
 
 describe("answers of a proxy with status 200", () => {
-  const html: Answer = (response) => {
-    response.writeHead(200, { "content-type": "text/html" });
-    response.end("<html>\n</html>\n");
-  };
+  const html = raw(200, "text/html", "<html>\n</html>\n");
 
   it("are refused at once where lines were asked for", async () => {
     const { client, server } = await setUp({ answers: [html] });

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach } from "vitest";
 import { run } from "./program.ts";
+import { useRoot } from "./root.fixture.ts";
 import { type Service, startService } from "./service.fixture.ts";
+
+export const LIST = ["--list", "conversations"];
 
 export type Place = {
   readonly service: Service;
@@ -19,24 +19,20 @@ export type Place = {
 const textOf = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? "";
 
 export const usePlace = (): Place => {
+  const path = useRoot();
   let service: Service;
-  let root: string;
   beforeEach(async () => {
     service = await startService();
-    root = mkdtempSync(join(tmpdir(), "client-"));
   });
-  afterEach(async () => {
-    await service.server.close();
-    rmSync(root, { recursive: true, force: true });
-  });
+  afterEach(() => service.server.close());
   return {
     get service() {
       return service;
     },
     get root() {
-      return root;
+      return path();
     },
-    folder: () => join(root, "copy"),
+    folder: () => path("copy"),
     command: async (args, env = {}) => {
       const stdout = new PassThrough();
       const stderr = new PassThrough();

@@ -14,15 +14,14 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DuckDBInstance } from "@duckdb/node-api";
 import { expect, it } from "vitest";
-import { error, json } from "../http/test-server.fixture.ts";
-import { usePlace } from "./command.fixture.ts";
-import { WATERMARK } from "./service.fixture.ts";
+import { error } from "../http/test-server.fixture.ts";
+import { LIST, usePlace } from "./command.fixture.ts";
+import { inDuckDb } from "./duckdb.fixture.ts";
+import { beginFirstPass } from "./service.fixture.ts";
 
 const place = usePlace();
 const { folder, command } = place;
-const LIST = ["--list", "conversations"];
 const SECRET = "what-an-erased-person-wrote";
 /** Random bytes, because DuckDB would compress other text and hide it from the search. */
 const textOf = (): string => `${SECRET} ${randomBytes(600).toString("base64")}`;
@@ -118,12 +117,7 @@ it.each([
   place.service.put("a", 1);
   await command(["pull", ...args]);
   place.service.remove("a");
-  const probe = json(
-    { data: [], meta: { next_cursor: "2", end_of_stream: true } },
-    { "x-export-watermark": WATERMARK },
-  );
-  for (const answer of [error(410, "resource_not_found"), probe, probe, error(401, "unauthorized")])
-    place.service.next(answer);
+  place.service.next(error(410, "resource_not_found"), ...beginFirstPass(), error(401, "unauthorized"));
   expect(await command(["pull", ...args])).toMatchObject({ code: 3 });
   expect(await command(["compact", ...args])).toMatchObject({
     code: 6,
@@ -137,20 +131,11 @@ it("compact keeps what else is in a file of DuckDB", async () => {
   const file = join(place.root, "rewritten.duckdb");
   place.service.put("a", 1);
   await command(["pull", "--to", `duckdb:${file}`, ...LIST]);
-  const run = async (sql: string): Promise<unknown> => {
-    const instance = await DuckDBInstance.create(file);
-    const connection = await instance.connect();
-    try {
-      return (await connection.runAndReadAll(sql)).getRowsJson();
-    } finally {
-      connection.closeSync();
-      instance.closeSync();
-    }
-  };
-  await run(
+  await inDuckDb(
+    file,
     "CREATE SCHEMA mine; CREATE TABLE mine.notes (id INTEGER PRIMARY KEY); INSERT INTO mine.notes VALUES (7)",
+    "CREATE VIEW mine.ids AS SELECT _id FROM main.conversations",
   );
-  await run("CREATE VIEW mine.ids AS SELECT _id FROM main.conversations");
   expect(await command(["compact", "--to", `duckdb:${file}`])).toMatchObject({ code: 0, err: "" });
-  expect(await run("FROM mine.ids, mine.notes")).toEqual([["a", 7]]);
+  expect(await inDuckDb(file, "FROM mine.ids, mine.notes")).toEqual([["a", 7]]);
 });

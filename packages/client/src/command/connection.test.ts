@@ -9,9 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, expect, it } from "vitest";
-import type { Answer } from "../http/test-server.fixture.ts";
+import { raw } from "../http/test-server.fixture.ts";
 import { createClient } from "../client.ts";
-import { usePlace } from "./command.fixture.ts";
+import { LIST, usePlace } from "./command.fixture.ts";
 import { run } from "./program.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
@@ -37,7 +37,7 @@ const portOf = async (server: Server): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 const pull = (url: string) =>
-  place.command(["pull", "--to", place.folder(), "--list", "conversations"], { EXPORT_API_URL: url });
+  place.command(["pull", "--to", place.folder(), ...LIST], { EXPORT_API_URL: url });
 
 it.each<[string, () => Promise<string>, string]>([
   [
@@ -79,19 +79,8 @@ it("a closed port is printed before it is tried again, as is each answer of a se
   expect(first.toString()).toMatch(
     /^the connection to 127\.0\.0\.1:\d+ failed: ECONNREFUSED, nothing listens there: is the address right, and does the service run\?; attempt 2 of 8 in \d\.\d s\n$/,
   );
-  const busy: Answer = (response) => {
-    response.writeHead(503, { "retry-after": "0", "content-type": "text/html" });
-    response.end("<html>\u001b[31mbusy</html>");
-  };
-  place.service.next(busy);
-  const { code, err } = await place.command([
-    "pull",
-    "--to",
-    place.folder(),
-    "--list",
-    "conversations",
-    "--json",
-  ]);
+  place.service.next(raw(503, "text/html", "<html>\u001b[31mbusy</html>", { "retry-after": "0" }));
+  const { code, err } = await place.command(["pull", "--to", place.folder(), ...LIST, "--json"]);
   expect(code).toBe(0);
   expect(JSON.parse(err)).toMatchObject({
     retry: {
@@ -145,7 +134,7 @@ it("the proxy that the environment names is used, and named when the service is 
     socket.pipe(service).pipe(socket);
   });
   const http_proxy = `http://127.0.0.1:${await portOf(proxy)}`;
-  const args = ["pull", "--to", join(place.root, "copy"), "--list", "conversations", "--url"];
+  const args = ["pull", "--to", join(place.root, "copy"), ...LIST, "--url"];
   const taken = start([...args, "http://export.invalid/api"], { http_proxy });
   expect(await taken).toEqual({ code: 0, err: "" });
   expect(new Set(through)).toEqual(new Set(["export.invalid:80"]));
@@ -164,8 +153,6 @@ it("the proxy that the environment names is used, and named when the service is 
   });
 });
 
-const LISTED = ["--list", "conversations"];
-
 it.each([
   "me:secret@proxy:3128",
   "socks5://me:secret@proxy",
@@ -173,7 +160,7 @@ it.each([
   "http://me:%secret@proxy",
   "secret",
 ])("the variable of a wrong proxy is named, and its value nowhere: %s", async (proxy) => {
-  const args = ["--to", place.folder(), ...LISTED];
+  const args = ["--to", place.folder(), ...LIST];
   for (const name of ["http_proxy", "HTTP_PROXY"]) {
     const { code, out, err } = await place.command(["pull", ...args], { [name]: proxy });
     expect({ code, out, err }).toEqual({
@@ -187,7 +174,7 @@ it.each([
 
 it("a wrong proxy does not matter where no request goes through it", async () => {
   const wrong = { http_proxy: "proxy:3128", https_proxy: "proxy:3128" };
-  const args = ["--to", place.folder(), ...LISTED];
+  const args = ["--to", place.folder(), ...LIST];
   for (const no_proxy of [
     "*",
     "other, 127.0.0.1",

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it, vi } from "vitest";
-import { type Answer, error, json, lines } from "../http/test-server.fixture.ts";
+import { type Answer, error, lines, raw } from "../http/test-server.fixture.ts";
 import { usePlace } from "./command.fixture.ts";
-import { WATERMARK } from "./service.fixture.ts";
+import { inDuckDb } from "./duckdb.fixture.ts";
+import { beginFirstPass, changes, WATERMARK } from "./service.fixture.ts";
 
 const place = usePlace();
 const { folder, command } = place;
@@ -23,26 +23,20 @@ const storedIds = (): string[] =>
     )
     .map((line) => (JSON.parse(line) as { _id: string })._id);
 
-const changes = (ids: readonly string[], cursor: string, end: boolean): Answer =>
-  json(
-    { data: ids.map((_id) => ({ _id, csat: 1 })), meta: { next_cursor: cursor, end_of_stream: end } },
-    { "x-export-watermark": WATERMARK },
-  );
-const probe = changes([], "2", true);
 const dated = (...ids: string[]) =>
   ids.map((_id, at) => ({ _id, date_created: `2026-10-04T00:00:0${at}.000000+00:00`, csat: 1 }));
 const expired = error(410, "resource_not_found");
 const unauthorized = error(401, "unauthorized");
-const answer = (...answers: Answer[]): void => answers.forEach(place.service.next);
+const answer = (...answers: Answer[]): void => place.service.next(...answers);
 
 describe("a long catch-up", () => {
   it("goes on behind the portions that it has stored", async () => {
     const since = ["--since", "2026-10-04T12:00:00Z"];
-    answer(changes(["a", "b"], "1", false), changes(["c"], "2", false), unauthorized);
+    answer(changes(dated("a", "b"), "1", false), changes(dated("c"), "2", false), unauthorized);
     expect(await pull(...since)).toMatchObject({ code: 3 });
     expect(storedIds()).toEqual(["a", "b", "c"]);
     expect(await command(["verify", "--to", folder()])).toMatchObject({ code: 6 });
-    answer(changes(["d"], "3", true));
+    answer(changes(dated("d"), "3"));
     expect(await pull(...since)).toMatchObject({
       code: 0,
       out: expect.stringContaining("records received: 1,"),
@@ -53,10 +47,8 @@ describe("a long catch-up", () => {
 
   it("keeps the texts of the service", async () => {
     const record = '{"_id":"a","csat":{"n":12345678901234567890,"t":"a,]}\\"{"}}';
-    answer((response) => {
-      response.writeHead(200, { "content-type": "application/json" });
-      response.end(`{"data":[${record},{"_id":"b"}],"meta":{"next_cursor":"1","end_of_stream":true}}`);
-    });
+    const page = `{"data":[${record},{"_id":"b"}],"meta":{"next_cursor":"1","end_of_stream":true}}`;
+    answer(raw(200, "application/json", page));
     await pull("--since", "2026-10-04T12:00:00Z");
     const name = join(folder(), "conversations/00000001.ndjson");
     expect(readFileSync(name, "utf8")).toBe(`${record}\n{"_id":"b"}\n`);
@@ -88,7 +80,7 @@ describe("a long catch-up", () => {
 
 describe("a first pass", () => {
   it("is not gone on with by the key of another client", async () => {
-    answer(probe, probe, lines(dated("a", "b"), "broken"), unauthorized);
+    answer(...beginFirstPass(), lines(dated("a", "b"), "broken"), unauthorized);
     expect(await pull()).toMatchObject({ code: 3 });
     const before = readFileSync(join(folder(), "state.json"), "utf8");
     const asked = place.service.server.asked.length;
@@ -107,7 +99,7 @@ describe("a copy whose cursor has expired", () => {
     await pull();
     place.service.remove("a");
     place.service.put("c", 1);
-    answer(expired, probe, probe, lines(dated("b"), "broken"), unauthorized);
+    answer(expired, ...beginFirstPass(), lines(dated("b"), "broken"), unauthorized);
     expect(await pull()).toMatchObject({ code: 3 });
     const state = JSON.parse(readFileSync(join(folder(), "state.json"), "utf8")) as {
       lists: { conversations: { segments: { file: string }[] } };
@@ -122,24 +114,18 @@ describe("a copy whose cursor has expired", () => {
 
   it("stays until the new one is complete, in DuckDB", async () => {
     const to = `duckdb:${file()}`;
-    const idsOf = async (table: string): Promise<unknown> => {
-      const instance = await DuckDBInstance.create(file());
-      const connection = await instance.connect();
-      const found = (await connection.runAndReadAll(`SELECT _id FROM ${table} ORDER BY _id`)).getRows();
-      connection.closeSync();
-      instance.closeSync();
-      return found.flat();
-    };
+    const ids = async (): Promise<unknown> =>
+      (await inDuckDb(file(), "SELECT _id FROM conversations ORDER BY _id")).flat();
     place.service.put("a", 1);
     place.service.put("b", 1);
     await pullInto(to);
     place.service.remove("a");
     place.service.put("c", 1);
-    answer(expired, probe, probe, lines(dated("b"), "broken"), unauthorized);
+    answer(expired, ...beginFirstPass(), lines(dated("b"), "broken"), unauthorized);
     expect(await pullInto(to)).toMatchObject({ code: 3 });
-    expect(await idsOf("conversations")).toEqual(["a", "b"]);
+    expect(await ids()).toEqual(["a", "b"]);
     expect(await pullInto(to)).toMatchObject({ code: 0 });
-    expect(await idsOf("conversations")).toEqual(["b", "c"]);
+    expect(await ids()).toEqual(["b", "c"]);
     expect(await command(["verify", "--to", to])).toMatchObject({ code: 0 });
   });
 
@@ -148,7 +134,7 @@ describe("a copy whose cursor has expired", () => {
     await pull();
     answer(expired);
     expect(await pull()).toMatchObject({ code: 0, out: expect.stringContaining("made afresh") });
-    answer(expired, probe, probe, lines(dated("a"), { count: 1, watermark: WATERMARK }), expired);
+    answer(expired, ...beginFirstPass(), lines(dated("a"), { count: 1, watermark: WATERMARK }), expired);
     expect(await pull()).toMatchObject({ code: 3 });
     expect(await pull()).toMatchObject({ code: 0 });
     expect(storedIds()).toEqual(["a"]);
@@ -157,7 +143,7 @@ describe("a copy whose cursor has expired", () => {
   it("is left alone when a proxy says 410", async () => {
     place.service.put("a", 1);
     await pull();
-    answer((response) => response.writeHead(410).end("gone"));
+    answer(raw(410, "text/plain", "gone"));
     expect(await pull()).toMatchObject({ code: 3 });
     expect(storedIds()).toEqual(["a"]);
   });

@@ -1,12 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Answer, error, json } from "../http/test-server.fixture.ts";
-import { usePlace } from "./command.fixture.ts";
-import { FUTURE, WATERMARK } from "./service.fixture.ts";
+import { type Answer, error, json, LINES, raw } from "../http/test-server.fixture.ts";
+import { LIST, usePlace } from "./command.fixture.ts";
+import { beginFirstPass, FUTURE } from "./service.fixture.ts";
 
 const place = usePlace();
-const LIST = ["--list", "conversations"];
 const HOSTILE = "\u001b]0;owned\u0007\u001b[31m\u009b2J\r\u202e\u2066\u2028\u200b";
 const SECRET = "what users wrote";
 const IN_HEADER = "\u009b31m";
@@ -17,21 +16,10 @@ const expectPlain = (text: string): void => {
 };
 const pull = (to: string, ...args: string[]) => place.command(["pull", "--to", to, ...LIST, ...args]);
 
-const raw =
-  (status: number, type: string, body: string, headers: Record<string, string> = {}): Answer =>
-  (response) => {
-    response.writeHead(status, { "content-type": type, ...headers });
-    response.end(body);
-  };
-const page = (data: readonly object[], meta: object, watermark = WATERMARK): Answer =>
-  json(
-    { data, meta: { next_cursor: "1", end_of_stream: true, ...meta } },
-    { "x-export-watermark": watermark },
-  );
+const empty = (watermark: string): Answer =>
+  json({ data: [], meta: { next_cursor: "2", end_of_stream: true } }, { "x-export-watermark": watermark });
 const first = `{"_id":"a","date_created":"2026-10-04T00:00:00.000000+00:00"}\n`;
 const trailer = `{"trailer":{"count":2,"watermark":null}}\n`;
-
-const LINES = "application/x-ndjson";
 
 it.each<[string, readonly Answer[], string]>([
   [
@@ -67,28 +55,28 @@ it.each<[string, readonly Answer[], string]>([
   ],
   [
     "an answer of another type",
-    [page([], {}), page([], {}), raw(200, `text/${IN_HEADER}`, SECRET)],
+    [...beginFirstPass(), raw(200, `text/${IN_HEADER}`, SECRET)],
     "not application/x-ndjson",
   ],
-  ["a watermark that is none", [page([], {}, IN_HEADER)], "X-Export-Watermark is no instant"],
+  ["a watermark that is none", [empty(IN_HEADER)], "X-Export-Watermark is no instant"],
   [
     "a line that is no JSON",
-    [page([], {}), page([], {}), raw(200, LINES, `${SECRET}${HOSTILE}\n${trailer}`)],
+    [...beginFirstPass(), raw(200, LINES, `${SECRET}${HOSTILE}\n${trailer}`)],
     " characters is not JSON",
   ],
   [
     "a line without id",
-    [page([], {}), page([], {}), raw(200, LINES, `{"text":"${SECRET}"}\n${trailer}`)],
+    [...beginFirstPass(), raw(200, LINES, `{"text":"${SECRET}"}\n${trailer}`)],
     "has no _id or date_created",
   ],
   [
     "a trailer that is no JSON",
-    [page([], {}), page([], {}), raw(200, LINES, `${first}{"trailer":${SECRET}\n`)],
+    [...beginFirstPass(), raw(200, LINES, `${first}{"trailer":${SECRET}\n`)],
     "the trailer, of ",
   ],
 ])("%s shows what it is, and no record", async (_, answers, said) => {
   for (const args of [[], ["--json"]]) {
-    for (const answer of answers) place.service.next(answer);
+    place.service.next(...answers);
     const { code, out, err } = await pull(join(place.root, `copy${args.length}`), ...args);
     expect(code).toBe(3);
     expect(out).toBe("");
@@ -112,10 +100,7 @@ it("watermarks and ids show what is in them, also to verify", async () => {
   const { out: inJson } = await place.command(["verify", "--to", copy, ...LIST, "--json"]);
   expectPlain(inJson);
   expect(JSON.parse(inJson)).toMatchObject({ verified: { examples: [id] } });
-  place.service.next((response) => {
-    response.writeHead(200, { "content-type": "application/json", "x-export-watermark": IN_HEADER });
-    response.end(JSON.stringify({ data: [], meta: { next_cursor: "2", end_of_stream: true } }));
-  });
+  place.service.next(empty(IN_HEADER));
   const reported = await pull(copy);
   expectPlain(reported.out);
   expect(reported).toMatchObject({ code: 0, out: expect.stringContaining("complete up to \\u009b31m") });

@@ -16,15 +16,14 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it } from "vitest";
-import { type Answer, error, json, lines } from "../http/test-server.fixture.ts";
-import { usePlace } from "./command.fixture.ts";
-import { WATERMARK } from "./service.fixture.ts";
+import { error, lines } from "../http/test-server.fixture.ts";
+import { LIST, usePlace } from "./command.fixture.ts";
+import { inDuckDb } from "./duckdb.fixture.ts";
+import { beginFirstPass, changes } from "./service.fixture.ts";
 
 const place = usePlace();
 const { folder, command } = place;
-const LIST = ["--list", "conversations"];
 const NO_SERVICE = { EXPORT_API_URL: "http://127.0.0.1:9/api" };
 /** Ways in which a pull ends before it receives anything. */
 const AWAY = [
@@ -130,15 +129,9 @@ const pulledFolder = async (): Promise<void> => {
   writeFileSync(join(folder(), "conversations/mine.txt"), "");
 };
 
-const probe: Answer = json(
-  { data: [], meta: { next_cursor: "2", end_of_stream: true } },
-  { "x-export-watermark": WATERMARK },
-);
 const first = [{ _id: "a", date_created: "2026-10-04T00:00:00.000000+00:00", csat: 1 }];
-const breakOff = (): void => {
-  for (const answer of [probe, probe, lines(first, "broken"), error(401, "unauthorized")])
-    place.service.next(answer);
-};
+const breakOff = (): void =>
+  place.service.next(...beginFirstPass(), lines(first, "broken"), error(401, "unauthorized"));
 
 it("a folder without a whole state is refused before anything is asked or removed", async () => {
   await pulledFolder();
@@ -223,8 +216,7 @@ describe("--replace of a folder", () => {
     await pulledFolder();
     rmSync(stateFile());
     const old = contentOf(join(folder(), "conversations"));
-    place.service.next(probe);
-    place.service.next(probe);
+    place.service.next(...beginFirstPass());
     const answered = Promise.withResolvers<void>();
     place.service.next((response) => {
       response.writeHead(200, { "content-type": "application/x-ndjson" });
@@ -256,11 +248,7 @@ it.each(["folder", "duckdb"])("--replace forgets what another pull began, in a %
   place.service.put("a", 1);
   place.service.put("b", 1);
   await pull();
-  for (const answer of [
-    json({ data: [first[0]], meta: { next_cursor: "2", end_of_stream: false } }),
-    error(401, "unauthorized"),
-  ])
-    place.service.next(answer);
+  place.service.next(changes(first, "2", false), error(401, "unauthorized"));
   const others = ["--since", "2026-10-04T12:00:00Z", "--select", "conversations=csat"];
   expect(await pull("--replace", ...others)).toMatchObject({ code: 3 });
   expect(await pull("--replace")).toMatchObject({
@@ -314,19 +302,6 @@ it("a folder of files that are in the way of no copy is used", async () => {
   writeFileSync(join(folder(), "mine.txt"), "");
   expect(await command(["pull", "--to", folder(), ...LIST])).toMatchObject({ code: 0 });
 });
-
-const inDuckDb = async (file: string, ...statements: string[]): Promise<unknown[][]> => {
-  const instance = await DuckDBInstance.create(file);
-  const connection = await instance.connect();
-  try {
-    let rows: unknown[][] = [];
-    for (const sql of statements) rows = (await connection.runAndReadAll(sql)).getRowsJson();
-    return rows;
-  } finally {
-    connection.closeSync();
-    instance.closeSync();
-  }
-};
 
 const DUCKDB_DAMAGE: readonly (readonly [string, string])[] = [
   ["no state", "DROP TABLE pull_state; DROP TABLE pull_format"],

@@ -1,21 +1,16 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it } from "vitest";
-import { type Answer, error, json } from "../http/test-server.fixture.ts";
-import { usePlace } from "./command.fixture.ts";
-import { WATERMARK } from "./service.fixture.ts";
+import { type Answer, error, LINES, raw } from "../http/test-server.fixture.ts";
+import { LIST, usePlace } from "./command.fixture.ts";
+import { inDuckDb } from "./duckdb.fixture.ts";
+import { beginFirstPass } from "./service.fixture.ts";
 
 const place = usePlace();
 const { folder, command } = place;
 const pull = (...args: string[]) => command(["pull", "--to", folder(), ...args]);
 
-const html =
-  (status: number): Answer =>
-  (response) => {
-    response.writeHead(status, { "content-type": "text/html" });
-    response.end("<html>\nsorry\n</html>\n");
-  };
+const html = (status: number): Answer => raw(status, "text/html", "<html>\nsorry\n</html>\n");
 
 describe("a key", () => {
   it.each([
@@ -32,9 +27,7 @@ describe("a key", () => {
   });
 
   it("is taken without the newline at its end", async () => {
-    expect(
-      await command(["pull", "--to", folder(), "--list", "conversations"], { EXPORT_API_KEY: "k\n" }),
-    ).toMatchObject({
+    expect(await command(["pull", "--to", folder(), ...LIST], { EXPORT_API_KEY: "k\n" })).toMatchObject({
       code: 0,
     });
   });
@@ -43,9 +36,9 @@ describe("a key", () => {
 describe("403", () => {
   it("of a list that was pulled before is an error", async () => {
     place.service.put("a", 1);
-    await pull("--list", "conversations");
+    await pull(...LIST);
     place.service.next(error(403, "authorization_error"));
-    expect(await pull("--list", "conversations")).toMatchObject({ code: 7 });
+    expect(await pull(...LIST)).toMatchObject({ code: 7 });
     place.service.next(error(403, "authorization_error"));
     expect(await pull()).toMatchObject({
       code: 7,
@@ -66,7 +59,7 @@ describe("a page of a proxy with status 200", () => {
     const since = ["--since", "2026-10-01T00:00:00Z"];
     for (const args of [[], since]) {
       place.service.next(html(200));
-      const { code, out } = await command(["pull", "--to", "-", "--list", "conversations", ...args]);
+      const { code, out } = await command(["pull", "--to", "-", ...LIST, ...args]);
       expect({ code, out }).toEqual({ code: 3, out: "" });
     }
   });
@@ -75,7 +68,7 @@ describe("a page of a proxy with status 200", () => {
 describe("a file of the copy that", () => {
   const spoil = async (coding: string, change: (bytes: Buffer) => Uint8Array | string) => {
     for (let id = 0; id < 100; id += 1) place.service.put(`r${id}`, { text: `${id}`.repeat(id) });
-    expect(await pull("--list", "conversations", "--compress", coding)).toMatchObject({ code: 0 });
+    expect(await pull(...LIST, "--compress", coding)).toMatchObject({ code: 0 });
     const [name = ""] = readdirSync(join(folder(), "conversations"));
     const file = join(folder(), "conversations", name);
     writeFileSync(file, change(readFileSync(file)));
@@ -118,24 +111,16 @@ it.each(["verify", "compact"])("%s makes no copy where there is none", async (na
 describe("--select", () => {
   it("keeps values as they stand", async () => {
     place.service.put("a", 1);
-    const probe = json(
-      { data: [], meta: { next_cursor: "1", end_of_stream: true } },
-      { "x-export-watermark": WATERMARK },
-    );
-    place.service.next(probe);
-    place.service.next(probe);
-    place.service.next((response) => {
-      response.writeHead(200, { "content-type": "application/x-ndjson" });
-      const csat = '{"n": 12345678901234567890, "e":[1e400,"\\\\\\"},{"], "t":"\\u00e9"}';
-      response.write(`{"_id":"a","date_created":"2026-10-04T00:00:00Z","csat":${csat},"language":null}\n`);
-      response.end('{"trailer":{"count":1,"watermark":null}}\n');
-    });
-    await pull("--list", "conversations", "--select", "conversations=language,csat");
+    const csat = '{"n": 12345678901234567890, "e":[1e400,"\\\\\\"},{"], "t":"\\u00e9"}';
+    const line = `{"_id":"a","date_created":"2026-10-04T00:00:00Z","csat":${csat},"language":null}\n`;
+    const trailer = '{"trailer":{"count":1,"watermark":null}}\n';
+    place.service.next(...beginFirstPass("1"), raw(200, LINES, line + trailer));
+    await pull(...LIST, "--select", "conversations=language,csat");
     expect(readFileSync(join(folder(), "conversations/00000001.ndjson"), "utf8")).toBe(
-      '{"_id":"a","csat":{"n": 12345678901234567890, "e":[1e400,"\\\\\\"},{"], "t":"\\u00e9"},"language":null}\n',
+      `{"_id":"a","csat":${csat},"language":null}\n`,
     );
     // The order of names does not matter.
-    expect(await pull("--list", "conversations", "--select", "conversations=csat,language")).toMatchObject({
+    expect(await pull(...LIST, "--select", "conversations=csat,language")).toMatchObject({
       code: 0,
     });
   });
@@ -143,7 +128,7 @@ describe("--select", () => {
 
 describe("a file of DuckDB", () => {
   const file = (): string => join(place.root, "copy.duckdb");
-  const args = (): string[] => ["pull", "--to", `duckdb:${file()}`, "--list", "conversations"];
+  const args = (): string[] => ["pull", "--to", `duckdb:${file()}`, ...LIST];
 
   it("keeps the parts of another command when it cannot be opened", async () => {
     // DuckDB cannot open a folder, as it cannot open a locked file.
@@ -165,19 +150,12 @@ describe("a file of DuckDB", () => {
   it("gains the fields that it was made without", async () => {
     place.service.put("a", 1);
     await command(args());
-    const instance = await DuckDBInstance.create(file());
-    const connection = await instance.connect();
-    await connection.run("ALTER TABLE conversations DROP COLUMN language");
-    connection.closeSync();
-    instance.closeSync();
+    await inDuckDb(file(), "ALTER TABLE conversations DROP COLUMN language");
     place.service.put("a", 2);
     expect(await command(args())).toMatchObject({ code: 0 });
     expect(await command(["verify", "--to", `duckdb:${file()}`])).toMatchObject({ code: 0 });
-    const again = await DuckDBInstance.create(file());
-    const reading = await again.connect();
-    const rows = await reading.runAndReadAll("SELECT csat::VARCHAR, language FROM conversations");
-    expect(rows.getRows()).toEqual([["2", null]]);
-    reading.closeSync();
-    again.closeSync();
+    expect(await inDuckDb(file(), "SELECT csat::VARCHAR, language FROM conversations")).toEqual([
+      ["2", null],
+    ]);
   });
 });

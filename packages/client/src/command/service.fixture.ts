@@ -15,11 +15,20 @@ export type Service = {
   readonly url: string;
   put(id: string, value: unknown): void;
   remove(id: string): void;
-  next(answer: Answer): void;
+  next(...answers: Answer[]): void;
   report(watermark: string): void;
 };
 
 export type Stored = { readonly _id: string; readonly date_created: string; readonly csat: unknown };
+
+export const changes = (data: readonly object[], cursor: string, isLast = true): Answer =>
+  json({ data, meta: { next_cursor: cursor, end_of_stream: isLast } }, { "x-export-watermark": WATERMARK });
+
+/** Begins a first pass of lines. */
+export const beginFirstPass = (cursor = "2"): readonly [Answer, Answer] => [
+  changes([], cursor),
+  changes([], cursor),
+];
 
 export const startService = async (): Promise<Service> => {
   const records = new Map<string, Stored>();
@@ -35,15 +44,13 @@ export const startService = async (): Promise<Service> => {
     const asked = special.shift();
     if (asked !== undefined) return asked(response, request);
     const url = new URL(request.url ?? "", "http://x");
-    const isLines = request.headers.accept === "application/x-ndjson";
     if (request.headers.authorization !== "Bearer k") return error(401, "unauthorized")(response, request);
     if (!url.pathname.endsWith("conversations")) return error(403, "authorization_error")(response, request);
     if (url.pathname.includes("/changes/")) {
       const since = url.searchParams.get("stored_since") === null ? 0 : entries.length;
       const data = changesFrom(Number(url.searchParams.get("cursor") ?? since));
       const meta = { next_cursor: String(entries.length), end_of_stream: true };
-      if (!isLines) return json({ data, meta }, { "x-export-watermark": watermark })(response, request);
-      return lines(data, { count: data.length, watermark, ...meta })(response, request);
+      return json({ data, meta }, { "x-export-watermark": watermark })(response, request);
     }
     const from = url.searchParams.get("created_since") ?? "";
     const all = [...records.values()]
@@ -65,7 +72,7 @@ export const startService = async (): Promise<Service> => {
       records.delete(id);
       entries = [...entries, id];
     },
-    next: (answer) => special.push(answer),
+    next: (...answers) => void special.push(...answers),
     report: (reported) => (watermark = reported),
   };
 };

@@ -2,30 +2,23 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it } from "vitest";
-import { error, json } from "../http/test-server.fixture.ts";
-import { usePlace } from "./command.fixture.ts";
-import { WATERMARK } from "./service.fixture.ts";
+import { error, raw } from "../http/test-server.fixture.ts";
+import { LIST, usePlace } from "./command.fixture.ts";
+import { inDuckDb } from "./duckdb.fixture.ts";
+import { beginFirstPass, WATERMARK } from "./service.fixture.ts";
 
-const WATERMARKED = { "x-export-watermark": WATERMARK };
 const place = usePlace();
 const { folder, command } = place;
-const LIST = ["--list", "conversations"];
 const pull = (format: string, ...args: string[]) =>
   command(["pull", "--to", `${format}:${folder()}`, ...LIST, ...args]);
 const verify = (format: string) => command(["verify", "--to", `${format}:${folder()}`, ...LIST]);
 const fileOf = (format: string): string => join(folder(), `conversations.${format}`);
 
-const query = async (sql: string): Promise<unknown[][]> => {
-  const instance = await DuckDBInstance.create(":memory:");
-  const connection = await instance.connect();
-  try {
-    return (await connection.runAndReadAll(sql)).getRowsJson();
-  } finally {
-    connection.closeSync();
-    instance.closeSync();
-  }
+const query = (sql: string): Promise<unknown[][]> => inDuckDb(":memory:", sql);
+const give = (record: string): void => {
+  const page = `{"data":[${record}],"meta":{"next_cursor":"1","end_of_stream":true}}`;
+  place.service.next(raw(200, "application/json", page, { "x-export-watermark": WATERMARK }));
 };
 const ids = async (format: string): Promise<unknown[]> =>
   (await query(`SELECT _id FROM '${fileOf(format)}' ORDER BY _id`)).map(([id]) => id);
@@ -57,11 +50,6 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
   });
 
   it("takes a number that only its text tells from the old one", async () => {
-    const give = (csat: string) =>
-      place.service.next((response) => {
-        response.writeHead(200, { "content-type": "application/json", ...WATERMARKED });
-        response.end(`{"data":[{"_id":"a","csat":${csat}}],"meta":{"next_cursor":"1","end_of_stream":true}}`);
-      });
     place.service.put("a", 1);
     await pull(format);
     for (const csat of [
@@ -70,7 +58,7 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
       '{"n":1.10}',
       '{"n":1.1}',
     ]) {
-      give(csat);
+      give(`{"_id":"a","csat":${csat}}`);
       expect(await pull(format)).toMatchObject({ code: 0 });
       expect(await query(`SELECT csat FROM '${fileOf(format)}'`)).toEqual([[csat]]);
     }
@@ -81,12 +69,7 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
     await pull(format);
     const escapes = String.raw`\u2028 \u2029 \u0085 \u0000 \ufeff \u001e \r\n \u000b \ufffd`;
     const text = JSON.parse(`"${escapes}"`) as string;
-    place.service.next((response) => {
-      response.writeHead(200, { "content-type": "application/json", ...WATERMARKED });
-      response.end(
-        `{"data":[{"_id":"a${escapes}","language":"${escapes}","csat":{"${escapes}":"${escapes}"}}],"meta":{"next_cursor":"1","end_of_stream":true}}`,
-      );
-    });
+    give(`{"_id":"a${escapes}","language":"${escapes}","csat":{"${escapes}":"${escapes}"}}`);
     expect(await pull(format)).toMatchObject({ code: 0 });
     const [, row] = await query(`SELECT _id, language, csat FROM '${fileOf(format)}' ORDER BY length(_id)`);
     expect(row?.slice(0, 2)).toEqual([`a${text}`, text]);
@@ -194,11 +177,7 @@ describe.each(["parquet", "csv"])("pull into %s files", (format) => {
     place.service.put("a", 1);
     await pull(format);
     rmSync(fileOf(format));
-    place.service.next(error(410, "resource_not_found"));
-    const probe = json({ data: [], meta: { next_cursor: "1", end_of_stream: true } }, WATERMARKED);
-    place.service.next(probe);
-    place.service.next(probe);
-    place.service.next(error(401, "unauthorized"));
+    place.service.next(error(410, "resource_not_found"), ...beginFirstPass(), error(401, "unauthorized"));
     expect(await pull(format)).toMatchObject({ code: 3 });
     expect(await verify(format)).toMatchObject({ code: 6, err: expect.stringContaining("is not complete") });
   });

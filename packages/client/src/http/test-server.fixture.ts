@@ -38,24 +38,28 @@ export const startServer = async (...answers: Answer[]): Promise<TestServer> => 
   };
 };
 
-export const json =
-  (value: unknown, headers: Record<string, string> = {}): Answer =>
+export const raw =
+  (status: number, type: string, body: string, headers: Record<string, string> = {}): Answer =>
   (response) => {
-    response.writeHead(200, { "content-type": "application/json", ...headers });
-    response.end(JSON.stringify(value));
+    response.writeHead(status, { "content-type": type, ...headers });
+    response.end(body);
   };
 
-export const error =
-  (
-    status: number,
-    type: string,
-    headers: Record<string, string> = {},
-    details: string | null = null,
-  ): Answer =>
-  (response) => {
-    response.writeHead(status, { "content-type": "application/json", "x-request-id": "r-1", ...headers });
-    response.end(JSON.stringify({ errors: [{ type, message: "no", details }] }));
-  };
+export const LINES = "application/x-ndjson";
+
+export const json = (value: unknown, headers: Record<string, string> = {}): Answer =>
+  raw(200, "application/json", JSON.stringify(value), headers);
+
+export const error = (
+  status: number,
+  type: string,
+  headers: Record<string, string> = {},
+  details: string | null = null,
+): Answer =>
+  raw(status, "application/json", JSON.stringify({ errors: [{ type, message: "no", details }] }), {
+    "x-request-id": "r-1",
+    ...headers,
+  });
 
 export const page = (ids: readonly string[], next: string | null): Answer =>
   json({ data: ids.map((_id) => ({ _id })), meta: { next_page_uri: next } });
@@ -63,7 +67,7 @@ export const page = (ids: readonly string[], next: string | null): Answer =>
 export const lines =
   (records: readonly object[], trailer: object | "broken"): Answer =>
   (response) => {
-    response.writeHead(200, { "content-type": "application/x-ndjson" });
+    response.writeHead(200, { "content-type": LINES });
     const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
     if (trailer === "broken") {
       response.write(`${text}{"_id":"hal`, () => response.destroy());

@@ -18,7 +18,7 @@ type Kind<List> = {
   /** First in each line. */
   readonly id: string;
   readonly path: string;
-  /** Its lists also come as lines. */
+  /** Such a list also comes as lines. */
   readonly hasWindows: List extends keyof WindowOf ? true : false;
   /** Field of `meta`. */
   readonly link: string;

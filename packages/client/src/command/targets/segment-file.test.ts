@@ -1,20 +1,15 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { useRoot } from "../root.fixture.ts";
 import { CODINGS } from "./coding.ts";
 import { createSegmentWriter, temporaryOf } from "./segment-file.ts";
 
-let root: string;
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "segment-"));
-});
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+const path = useRoot();
 
 it.runIf(existsSync("/dev/full")).each(CODINGS)("says that the disk is full with %s", async (coding) => {
-  symlinkSync("/dev/full", join(root, temporaryOf("a")));
-  const writer = createSegmentWriter(root, "a", coding);
+  symlinkSync("/dev/full", path(temporaryOf("a")));
+  const writer = createSegmentWriter(path(), "a", coding);
   const write = async (): Promise<void> => {
     for (let at = 0; at < 50; at += 1) await writer.write(randomBytes(100_000), 1);
     await writer.finish();
@@ -24,11 +19,11 @@ it.runIf(existsSync("/dev/full")).each(CODINGS)("says that the disk is full with
 });
 
 it("leaves the file of another process alone when it must not publish its own", async () => {
-  writeFileSync(join(root, "a"), "theirs");
+  writeFileSync(path("a"), "theirs");
   const refuse = () => Promise.reject(new Error("taken over"));
-  const writer = createSegmentWriter(root, "a", "plain", refuse);
+  const writer = createSegmentWriter(path(), "a", "plain", refuse);
   await writer.write(Buffer.from("ours\n"), 1);
   await expect(writer.finish()).rejects.toThrow("taken over");
   await writer.abort();
-  expect(readFileSync(join(root, "a"), "utf8")).toBe("theirs");
+  expect(readFileSync(path("a"), "utf8")).toBe("theirs");
 });

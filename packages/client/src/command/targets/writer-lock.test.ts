@@ -1,18 +1,15 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { beforeEach, expect, it } from "vitest";
 import { CopyError } from "../exit-code.ts";
+import { useRoot } from "../root.fixture.ts";
 import { lockForWriting } from "./writer-lock.ts";
 
-let root: string;
+const path = useRoot();
 let file: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "lock-"));
-  file = join(root, "pull.lock");
+  file = path("pull.lock");
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const QUICK = { beatMs: 20, abandonedMs: 600 };
 const lock = (takeOver = false) => lockForWriting(file, { ...QUICK, takeOver });
@@ -26,7 +23,7 @@ it("is refused while its holder shows life, and free when it has ended", async (
   await first.release();
   await second.check();
   await second.release();
-  expect(readdirSync(root)).toEqual([]);
+  expect(readdirSync(path())).toEqual([]);
 });
 
 it.each([

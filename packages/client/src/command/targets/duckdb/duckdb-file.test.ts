@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it } from "vitest";
+import { useRoot } from "../../root.fixture.ts";
 import { openDuckDbFile } from "./duckdb-file.ts";
 
+const path = useRoot();
+
 it("quotes no value in an error", async () => {
-  const root = mkdtempSync(join(tmpdir(), "client-"));
-  const file = await openDuckDbFile(join(root, "copy.duckdb"), {});
+  const file = await openDuckDbFile(path("copy.duckdb"), {});
   try {
     for (const sql of ["SELECT $1::JSON", "SELECT $1::BIGINT", `SELECT json_transform($1, '{"a":"JSON"}')`]) {
       const error: unknown = await file.rows(sql, ["{what users wrote"]).catch((one: unknown) => one);
@@ -16,6 +15,5 @@ it("quotes no value in an error", async () => {
     }
   } finally {
     await file.close();
-    rmSync(root, { recursive: true });
   }
 });

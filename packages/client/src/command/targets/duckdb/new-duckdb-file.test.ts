@@ -1,20 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { useRoot } from "../../root.fixture.ts";
 import { openDuckDb } from "./duckdb.ts";
 import { openDuckDbFile } from "./duckdb-file.ts";
 import { makeDuckDbFile } from "./new-duckdb-file.ts";
 
-let root: string;
-const fileOf = (): string => join(root, "copy.duckdb");
+const path = useRoot();
+const fileOf = (): string => path("copy.duckdb");
 const TABLE = "CREATE TABLE one (n INTEGER)";
-
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "client-"));
-});
-afterEach(() => rmSync(root, { recursive: true }));
 
 const failing = (code: string) => () => Promise.reject(Object.assign(new Error(code), { code }));
 
@@ -22,12 +16,12 @@ it("has its name only when it is whole", async () => {
   const names: string[][] = [];
   const failed = failing("EIO");
   const made = makeDuckDbFile(fileOf(), {}, [TABLE], () => {
-    names.push(readdirSync(root));
+    names.push(readdirSync(path()));
     return failed();
   });
   await expect(made).rejects.toThrow("EIO");
   expect(names).toEqual([[expect.stringMatching(/^copy\.duckdb\.new-/)]]);
-  expect(readdirSync(root)).toEqual([]);
+  expect(readdirSync(path())).toEqual([]);
 });
 
 it("is made where there are no hard links, by one of many processes", async () => {
@@ -35,7 +29,7 @@ it("is made where there are no hard links, by one of many processes", async () =
     [1, 2, 3].map(() => makeDuckDbFile(fileOf(), {}, [TABLE], failing("EPERM"))),
   );
   expect(results.some(({ status }) => status === "fulfilled")).toBe(true);
-  expect(readdirSync(root)).toEqual(["copy.duckdb"]);
+  expect(readdirSync(path())).toEqual(["copy.duckdb"]);
   const file = await openDuckDbFile(fileOf(), {});
   expect(await file.rows("SELECT count(*)::INTEGER FROM one")).toEqual([[0]]);
   await file.close();
@@ -44,10 +38,10 @@ it("is made where there are no hard links, by one of many processes", async () =
 it("sweeps what a killed process left, and nothing else", async () => {
   const left = `copy.duckdb.new-${randomUUID()}`;
   const others = ["copy.duckdb.new-backup", "copy.duckdb2", `other.duckdb.new-${randomUUID()}`];
-  for (const name of [left, `${left}.wal`, ...others]) writeFileSync(join(root, name), "half");
+  for (const name of [left, `${left}.wal`, ...others]) writeFileSync(path(name), "half");
   const target = await openDuckDb({ file: fileOf(), service: "s", lists: ["conversations"] });
   await target.close();
-  expect(readdirSync(root).toSorted()).toEqual(["copy.duckdb", ...others].toSorted());
+  expect(readdirSync(path()).toSorted()).toEqual(["copy.duckdb", ...others].toSorted());
 });
 
 it("is not made over the log of a file that is gone", async () => {

@@ -1,17 +1,16 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it } from "vitest";
+import { useRoot } from "../../root.fixture.ts";
 import { openDuckDbFile } from "../duckdb/duckdb-file.ts";
 import { tableColumns } from "./table-columns.ts";
 import { tableLayout } from "./table-layout.ts";
 import { writeTable } from "./table-writing.ts";
 
+const path = useRoot();
+
 it("writes more rows than memory holds", async () => {
   const format = "parquet";
-  const root = mkdtempSync(join(tmpdir(), "client-"));
   const settings = { memory_limit: "64MB", threads: "1", preserve_insertion_order: "false" };
-  const file = await openDuckDbFile(join(root, "copy.duckdb"), settings);
+  const file = await openDuckDbFile(path("copy.duckdb"), settings);
   try {
     const fields = ["csat"];
     const list = "conversations";
@@ -24,6 +23,5 @@ it("writes more rows than memory holds", async () => {
     expect(written.rows).toBe(120_000);
   } finally {
     await file.close();
-    rmSync(root, { recursive: true });
   }
 }, 60_000);
