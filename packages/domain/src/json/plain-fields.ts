@@ -16,10 +16,8 @@ import {
   plainValue,
   skipBlanks,
 } from "./plain-json.ts";
+import { MOST_NAMES } from "../record/noted-names.ts";
 import { FIELD_FORMS, IDS, MAX_ID_LENGTH } from "../kinds/field-schemas.ts";
-
-/** As `note` counts. */
-const MOST_UNKNOWN = 20;
 
 export type Reader = (pass: Pass, start: number) => number;
 
@@ -129,7 +127,7 @@ export function plainFields(
       order[place] = index;
       return readField(pass, index, key, value);
     }
-    if (!takesUnknown || unknown.length === MOST_UNKNOWN || unknown.includes(name)) return NOT_PLAIN;
+    if (!takesUnknown || unknown.length === MOST_NAMES || unknown.includes(name)) return NOT_PLAIN;
     unknown.push(name);
     return plainValue(pass, value);
   };

@@ -1,5 +1,5 @@
 /** Bounds the cost of records that are wrong throughout. */
-const MOST_NAMES = 20;
+export const MOST_NAMES = 20;
 
 /** False: the list is full. */
 export function note(names: string[], name: string): boolean {

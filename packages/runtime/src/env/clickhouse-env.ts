@@ -12,7 +12,7 @@ export type ClickhouseServer = {
 };
 
 /** true for invalid addresses too, which have their own message. */
-const isUnescapable = (text: string): boolean => {
+const canBeDecoded = (text: string): boolean => {
   const { username = "", password = "", pathname = "" } = URL.parse(text) ?? {};
   try {
     for (const part of [username, password, pathname]) decodeURIComponent(part);
@@ -24,7 +24,7 @@ const isUnescapable = (text: string): boolean => {
 
 const clickhouseUrl = z
   .url({ protocol: /^https?$/, error: "must be http://user:password@host:port/database, or https:" })
-  .refine(isUnescapable, "must have %25 where user, password or database hold a percent sign");
+  .refine(canBeDecoded, "must have %25 where user, password or database hold a percent sign");
 
 const ca = (url: string, path: string | undefined): Pick<ClickhouseServer, "ca"> =>
   path !== undefined && url.startsWith("https:") ? { ca: readCertificates("CLICKHOUSE_CA_FILE", path) } : {};

@@ -7,6 +7,9 @@ const BEGUN = "begun";
 const BEGUN_ROWS = 64;
 const OF_BEGUN = `job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}'`;
 
+export const keysLost = (): ServiceError =>
+  new ServiceError("keys_lost", "the keys of this run were removed while it was paused", { retryable: true });
+
 export type Alive = () => Promise<ReadonlySet<string>>;
 
 /** A run is a partition of `job_keys`: dropping it empties all active parts at once. */
@@ -73,9 +76,7 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
         { parameters: { run } },
       );
       if (row?.n === BEGUN_ROWS) return;
-      throw new ServiceError("keys_lost", "the keys of this run were removed while it was paused", {
-        retryable: true,
-      });
+      throw keysLost();
     },
     runs,
     dead,

@@ -19,6 +19,7 @@ import {
   STALE_TABLES,
   type Which,
 } from "./expired-rows.ts";
+import { keysLost } from "./job-keys.ts";
 
 export type Cutoff = { readonly clientId: string; readonly before: Micros };
 
@@ -112,9 +113,7 @@ export const createRetentionStore = (deps: {
       const assertKept = async (): Promise<void> => {
         const query = `SELECT toString(uniqExact(client_id)) AS rows FROM ${OF_RUN}`;
         if (countOf(await select(query, parameters)) === new Set(clients).size) return;
-        throw new ServiceError("keys_lost", "the keys of this run were removed while it was paused", {
-          retryable: true,
-        });
+        throw keysLost();
       };
 
       const removeKeys = (): Promise<void> => forget(run, new AbortController().signal);
