@@ -26,7 +26,6 @@ import { createNoteRepeats } from "./envelopes/repeated-requests.ts";
 import type { RateLimit } from "./admission/rate-limit.ts";
 import { createListAnswers } from "./formats/list-answers.ts";
 import { createSendPage } from "./formats/send-page.ts";
-import { transportSecurity } from "./http/security-headers.ts";
 import { createAddressOf } from "./http/service-address.ts";
 import { registerDocument, registerEntrance, registerReference } from "./openapi/reference-page.ts";
 import type { Slots } from "./admission/slots.ts";
@@ -126,7 +125,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     idleMs: deps.idleMs,
     maxConnections: deps.maxConnections,
     publicHost: deps.publicBaseUrl === undefined ? undefined : new URL(deps.publicBaseUrl).host,
-    transportSecurity: transportSecurity(deps.hstsSubDomains),
+    hstsSubDomains: deps.hstsSubDomains,
     callerOf: createCallerOf(deps.cursorSecret),
   });
   registerDocument(app, { endpoints, publicBaseUrl: deps.publicBaseUrl });

@@ -22,13 +22,11 @@ import type { Endpoint } from "../operations/endpoint.ts";
 import type { ExportMetrics } from "../export-metrics.ts";
 import { MAX_BODY_BYTES } from "./json-body.ts";
 import { createKeptConnections } from "./kept-connections.ts";
-import { lingerBeforeClose } from "./linger.ts";
+import { lingerBeforeClose, takeWithin } from "./answer-end.ts";
 import { createPathMethods } from "./path-methods.ts";
 import { requestIdOf } from "./request-facts.ts";
 import { createRequestLog } from "./request-log.ts";
-import { SECURITY_HEADERS } from "./security-headers.ts";
 import { unwrapTarget } from "./service-address.ts";
-import { takeWithin } from "./take-within.ts";
 
 export type AppDeps = {
   readonly endpoints: readonly Endpoint[];
@@ -45,7 +43,7 @@ export type AppDeps = {
   readonly maxConnections: number;
   /** Under which callers also know the service. */
   readonly publicHost: string | undefined;
-  readonly transportSecurity: string;
+  readonly hstsSubDomains: boolean;
   readonly callerOf: CallerOf;
 };
 
@@ -58,6 +56,14 @@ const HEADERS_MS = 10_000;
 const TIMEOUT_CHECK_MS = 2_000;
 /** Larger rests of rejected bodies close the connection. */
 const SMALL_BODY_BYTES = 64 * 1024;
+
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+};
 
 /** A long id gets 404, not the router's error. */
 const MAX_PARAM_LENGTH = 16_384;
@@ -80,6 +86,7 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
   const { endpoints, admit, log, metrics, publicHost } = deps;
   const logRequest = createRequestLog(deps);
   const pathMethods = createPathMethods();
+  const transportSecurity = `max-age=31536000${deps.hstsSubDomains ? "; includeSubDomains" : ""}`;
 
   const closeWhenCrowded = (request: FastifyRequest, reply: FastifyReply): void => {
     if (request.facts.clientId === undefined && connections.count() > deps.maxConnections / 2) {
@@ -114,7 +121,8 @@ export const createApp = (deps: AppDeps): FastifyInstance => {
       "x-request-id": request.id,
       "cache-control": "private, no-store",
       ...SECURITY_HEADERS,
-      ...(request.protocol === "https" && { "strict-transport-security": deps.transportSecurity }),
+      // Not for plain http (RFC 6797, 7.2).
+      ...(request.protocol === "https" && { "strict-transport-security": transportSecurity }),
     });
   };
 

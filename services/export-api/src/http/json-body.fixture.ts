@@ -5,7 +5,7 @@ import Fastify, { type FastifyError } from "fastify";
 import { onTestFinished } from "vitest";
 import { answerTo, renderError } from "./api-error.ts";
 import type { Endpoint } from "../operations/endpoint.ts";
-import { lingerBeforeClose } from "./linger.ts";
+import { lingerBeforeClose } from "./answer-end.ts";
 
 export type Answer = {
   readonly status: number;

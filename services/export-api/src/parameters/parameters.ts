@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { closestName } from "../http/closest-name.ts";
+import { closestName } from "./closest-name.ts";
 import { readQuery } from "./query-string.ts";
 
 export const MAX_PAGE_SIZE = 10_000;

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 
 const LINGER_MS = 2_000;
 
@@ -15,4 +15,15 @@ export const lingerBeforeClose = (request: IncomingMessage): void => {
     const timer = setTimeout(() => socket.destroy(), LINGER_MS);
     socket.once("close", () => clearTimeout(timer));
   };
+};
+
+/** For answers from memory. */
+export const takeWithin = (response: ServerResponse, ms: number): void => {
+  const start = (): void => {
+    const timer = setTimeout(() => response.socket?.resetAndDestroy(), ms);
+    response.once("close", () => clearTimeout(timer));
+  };
+  // A pipelined response gets its socket after the one before.
+  if (response.socket === null) response.once("socket", start);
+  else start();
 };
