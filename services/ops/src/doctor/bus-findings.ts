@@ -5,7 +5,7 @@ import type { BusConfig, ServiceSettings } from "../config.ts";
 import { fetchLag, withAdmin } from "../connect/connections.ts";
 import { innermostMessage } from "../explain/explain.ts";
 import { wantedTopics } from "../setup/topics.ts";
-import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { applying, attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { type TopicFacts, topicFindings, type TopicKind } from "./topic-findings.ts";
 
 const AREA = "Kafka";
@@ -50,16 +50,18 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
         : ok(name, "has read nothing, and there is nothing to read"),
     ];
   }
-  const lost = lags.flatMap(({ topic, partition, committed, start }) =>
-    committed !== null && start !== null && committed < start
-      ? [
-          problem(
-            name,
-            `${start - committed} messages of ${topic}/${partition} were deleted before they were read`,
-            "raise retention.ms of the topic and start ingest; have the platform export the records of that time again",
-          ),
-        ]
-      : [],
+  const lost = applying(
+    lags.map(
+      ({ topic, partition, committed, start }) =>
+        committed !== null &&
+        start !== null &&
+        committed < start &&
+        problem(
+          name,
+          `${start - committed} messages of ${topic}/${partition} were deleted before they were read`,
+          "raise retention.ms of the topic and start ingest; have the platform export the records of that time again",
+        ),
+    ),
   );
   const lag = lags.reduce((sum, one) => sum + (one.lag ?? 0), 0);
   return [...lost, ok(name, `${lag} messages behind: \`export-ops status --partitions\` shows more`)];
@@ -84,15 +86,14 @@ export const busFindings = (config: BusConfig, settings: ServiceSettings): Promi
         : await attempt(AREA, `group ${config.groupId}`, () => groupFindings(admin, config));
       return [
         ok("brokers", `answer at ${config.brokers.join(", ")}`),
-        ...(missing.length === 0
-          ? []
-          : [
-              problem(
-                "topics",
-                `not there: ${missing.join(", ")}`,
-                "create them with `export-ops topics create`; if they have other names, set the TOPIC_ variables",
-              ),
-            ]),
+        ...applying([
+          missing.length > 0 &&
+            problem(
+              "topics",
+              `not there: ${missing.join(", ")}`,
+              "create them with `export-ops topics create`; if they have other names, set the TOPIC_ variables",
+            ),
+        ]),
         ...topics.flatMap((facts) => topicFindings(facts, settings)),
         ...group,
         ...(await attempt(AREA, "ingest", async () => [

@@ -17,42 +17,26 @@ export type Finding = {
 
 export type Findings = readonly Finding[];
 
-export const findingsOf = (area: string) => ({
-  ok: (name: string, found: string): Finding => ({ area, name, state: "ok", found, advice: null }),
-  warning: (name: string, found: string, advice: string): Finding => ({
-    area,
-    name,
-    state: "warning",
-    found,
-    advice,
-  }),
-  problem: (name: string, found: string, advice: string): Finding => ({
-    area,
-    name,
-    state: "problem",
-    found,
-    advice,
-  }),
-  skipped: (name: string, found: string, advice: string | null = null): Finding => ({
-    area,
-    name,
-    state: "skipped",
-    found,
-    advice,
-  }),
-});
+export const findingsOf = (area: string) => {
+  const make =
+    (state: FindingState) =>
+    (name: string, found: string, advice: string): Finding => ({ area, name, state, found, advice });
+  return {
+    ok: (name: string, found: string): Finding => ({ area, name, state: "ok", found, advice: null }),
+    warning: make("warning"),
+    problem: make("problem"),
+    skipped: make("skipped"),
+  };
+};
+
+/** Without those that do not apply. */
+export const applying = <T>(all: readonly (T | false)[]): T[] => all.filter((one): one is T => one !== false);
 
 /** Rethrows bugs. */
 export const failedFinding = (area: string, name: string, error: unknown): Finding => {
   if (error instanceof ConfigError) {
-    const found = error.problems.join("; ");
-    return {
-      area,
-      name,
-      state: "problem",
-      found,
-      advice: "set the variables that docs/configuration.md lists for this command",
-    };
+    const advice = "set the variables that docs/configuration.md lists for this command";
+    return { area, name, state: "problem", found: error.problems.join("; "), advice };
   }
   const text = explain(error);
   if (text === undefined) throw error;

@@ -4,7 +4,7 @@ import type { WarehouseConfig } from "../config.ts";
 import { withJobClient } from "../connect/connections.ts";
 import { redisPlace } from "../explain/explain.ts";
 import { wasAskedWrongly } from "../jobs/job-failure.ts";
-import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { applying, attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { redisOtherFindings } from "./redis-other-findings.ts";
 
 const AREA = "Redis";
@@ -16,11 +16,8 @@ const MOST_FAILED = 200;
 
 const serverFindings = async (jobs: JobClient, host: string): Promise<Findings> => {
   const { version, maxmemoryPolicy, problems } = await jobs.checkServer();
-  if (problems.length === 0) {
-    return [
-      ok("server", `${version ?? "unknown version"} at ${host}, ${maxmemoryPolicy ?? "policy hidden"}`),
-    ];
-  }
+  const found = `${version ?? "unknown version"} at ${host}, ${maxmemoryPolicy ?? "policy hidden"}`;
+  if (problems.length === 0) return [ok("server", found)];
   return problems.map((text) => {
     const at = text.indexOf(": ");
     return problem("server", text.slice(0, at), text.slice(at + 2));
@@ -43,13 +40,9 @@ const scheduleFinding = async (jobs: JobClient): Promise<Finding> => {
   const late = schedules.filter(
     ({ nextRunAt }) => nextRunAt !== null && nextRunAt.getTime() < Date.now() - LATE_MS,
   );
-  return late.length === 0
-    ? ok("schedules", schedules.map(({ name }) => name).join(", "))
-    : problem(
-        "schedules",
-        `late: ${late.map(({ name }) => name).join(", ")}`,
-        "start the jobs service, or give it more replicas when it is busy",
-      );
+  if (late.length === 0) return ok("schedules", schedules.map(({ name }) => name).join(", "));
+  const advice = "start the jobs service, or give it more replicas when it is busy";
+  return problem("schedules", `late: ${late.map(({ name }) => name).join(", ")}`, advice);
 };
 
 /** null: Redis lists no clients; without `hasRun` the installation may be new. */
@@ -69,15 +62,12 @@ export const failedFinding = (failed: readonly Pick<JobView, "name" | "reason">[
   const name = "failed jobs";
   if (failed.length === 0) return ok(name, "none");
   const wrong = failed.filter(wasAskedWrongly).length;
-  const advice = [
+  const who = wrong === failed.length ? "they" : `${wrong} of them`;
+  const advice = applying([
     "`export-ops jobs list --state failed` shows why",
-    ...(wrong < failed.length ? ["when the cause is gone, `export-ops jobs retry ID` continues one"] : []),
-    ...(wrong === 0
-      ? []
-      : [
-          `${wrong === failed.length ? "they" : `${wrong} of them`} would fail again: \`export-ops jobs remove ID --yes\` removes one`,
-        ]),
-  ];
+    wrong < failed.length && "when the cause is gone, `export-ops jobs retry ID` continues one",
+    wrong > 0 && `${who} would fail again: \`export-ops jobs remove ID --yes\` removes one`,
+  ]);
   const counts = [...Map.groupBy(failed, (job) => job.name)].map(([queue, own]) => `${own.length} ${queue}`);
   const most = failed.length === MOST_FAILED ? ", maybe more" : "";
   return warning(name, `${counts.join(", ")}${most}`, advice.join("; "));

@@ -1,5 +1,5 @@
 import type { ReplicaCounts, ReplicaState } from "@conversation-export/warehouse";
-import { type Finding, type Findings, findingsOf } from "./finding.ts";
+import { applying, type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const { ok, warning, problem } = findingsOf("ClickHouse");
 
@@ -35,19 +35,12 @@ export const quorumFinding = (
     );
   }
   if (isOn && reachedOf(least) > least) {
-    return problem(
-      name,
-      `insert_quorum is ${quorum}, and a shard has ${least} replicas`,
-      urgentAdviceFor(replicas),
-    );
+    const found = `insert_quorum is ${quorum}, and a shard has ${least} replicas`;
+    return problem(name, found, urgentAdviceFor(replicas));
   }
-  return reachedOf(most) >= most
-    ? ok(name, `an INSERT waits for all ${most}`)
-    : warning(
-        name,
-        `insert_quorum is ${quorum}, and shards have ${most} replicas`,
-        `${adviceFor(replicas)}: readers who meet a replica that is behind miss records`,
-      );
+  if (reachedOf(most) >= most) return ok(name, `an INSERT waits for all ${most}`);
+  const advice = `${adviceFor(replicas)}: readers who meet a replica that is behind miss records`;
+  return warning(name, `insert_quorum is ${quorum}, and shards have ${most} replicas`, advice);
 };
 
 /** Further behind is more than being busy with new rows. */
@@ -56,35 +49,26 @@ const BEHIND_SECONDS = 60;
 export const replicaStateFindings = (states: readonly ReplicaState[]): Findings => {
   const findings = states.flatMap(({ server, readOnly, active, total, behindSeconds }) => {
     const name = `replicas on ${server}`;
-    return [
-      ...(readOnly > 0
-        ? [
-            problem(
-              name,
-              `${readOnly} tables take no rows`,
-              "the server has no session with Keeper: see that Keeper runs and that the server reaches it",
-            ),
-          ]
-        : []),
-      ...(active < total
-        ? [
-            problem(
-              name,
-              `${active} of ${total} replicas answer`,
-              "start the missing server, or remove it with SYSTEM DROP REPLICA: INSERTs that wait for all replicas fail",
-            ),
-          ]
-        : []),
-      ...(behindSeconds > BEHIND_SECONDS
-        ? [
-            warning(
-              name,
-              `${behindSeconds} s behind`,
-              "SELECT * FROM system.replication_queue WHERE last_exception != '' on that server says why",
-            ),
-          ]
-        : []),
-    ];
+    return applying([
+      readOnly > 0 &&
+        problem(
+          name,
+          `${readOnly} tables take no rows`,
+          "the server has no session with Keeper: see that Keeper runs and that the server reaches it",
+        ),
+      active < total &&
+        problem(
+          name,
+          `${active} of ${total} replicas answer`,
+          "start the missing server, or remove it with SYSTEM DROP REPLICA: INSERTs that wait for all replicas fail",
+        ),
+      behindSeconds > BEHIND_SECONDS &&
+        warning(
+          name,
+          `${behindSeconds} s behind`,
+          "SELECT * FROM system.replication_queue WHERE last_exception != '' on that server says why",
+        ),
+    ]);
   });
   if (findings.length > 0 || states.length === 0) return findings;
   return [ok("replicas", "all answer and keep up")];

@@ -1,6 +1,6 @@
 import type { ServiceSettings } from "../config.ts";
 import { TIMESTAMP_TYPE } from "../setup/topics.ts";
-import { type Finding, type Findings, findingsOf } from "./finding.ts";
+import { applying, type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const { ok, warning, problem } = findingsOf("Kafka");
 
@@ -25,28 +25,20 @@ const retentionFinding = ({ topic, kind, config }: TopicFacts, settings: Service
   const name = `retention of ${topic}`;
   const retentionMs = Number(config["retention.ms"]);
   if (retentionMs < 0) {
-    return warning(
-      name,
-      "unlimited",
-      "set retention.ms: erased records stay in Kafka until the topic deletes them",
-    );
+    const advice = "set retention.ms: erased records stay in Kafka until the topic deletes them";
+    return warning(name, "unlimited", advice);
   }
   if (retentionMs < SHORT_RETENTION_MS) {
-    return warning(
-      name,
-      days(retentionMs),
+    const loss =
       kind === "events"
-        ? "raise retention.ms: when ingest stops for longer, it loses events"
-        : "raise retention.ms: dead letters older than this cannot be replayed",
-    );
+        ? "when ingest stops for longer, it loses events"
+        : "dead letters older than this cannot be replayed";
+    return warning(name, days(retentionMs), `raise retention.ms: ${loss}`);
   }
   if (kind === "dead-letters") return ok(name, days(retentionMs));
   if (!settings.landing && retentionMs < settings.landingDays * DAY_MS) {
-    return warning(
-      name,
-      `${days(retentionMs)}, while LANDING is off`,
-      "a backfill cannot go further back: switch LANDING on or raise retention.ms",
-    );
+    const advice = "a backfill cannot go further back: switch LANDING on or raise retention.ms";
+    return warning(name, `${days(retentionMs)}, while LANDING is off`, advice);
   }
   const landing = settings.landing ? `; the landing table keeps ${settings.landingDays} days` : "";
   return ok(name, `${days(retentionMs)}${landing}`);
@@ -55,40 +47,29 @@ const retentionFinding = ({ topic, kind, config }: TopicFacts, settings: Service
 export const topicFindings = (facts: TopicFacts, settings: ServiceSettings): Findings => {
   const { topic, kind, config, wanted, partitions } = facts;
   const name = `topic ${topic}`;
-  const alter = (setting: string) =>
-    `kafka-configs.sh --alter --entity-type topics --entity-name ${topic} --add-config ${setting}`;
-  const wrong: Finding[] = [];
+  const other = (setting: string, is: string | number, wish: string | number, why: string): Finding =>
+    problem(
+      name,
+      `${setting} is ${is}`,
+      `${why}: kafka-configs.sh --alter --entity-type topics --entity-name ${topic} --add-config ${setting}=${wish}`,
+    );
   const timestamps = config["message.timestamp.type"] ?? "unknown";
-  if (timestamps !== TIMESTAMP_TYPE) {
-    wrong.push(
-      problem(
-        name,
-        `message.timestamp.type is ${timestamps}`,
-        `the clocks of producers would decide which events are late: ${alter(`message.timestamp.type=${TIMESTAMP_TYPE}`)}`,
-      ),
-    );
-  }
   const cleanup = config["cleanup.policy"] ?? "delete";
-  if (cleanup !== "delete") {
-    wrong.push(
-      problem(
-        name,
-        `cleanup.policy is ${cleanup}`,
-        `compaction removes exports before they are read: ${alter("cleanup.policy=delete")}`,
-      ),
-    );
-  }
   const wantedBytes = Number(wanted["max.message.bytes"] ?? 0);
   const bytes = Number(config["max.message.bytes"]);
-  if (bytes < wantedBytes) {
-    wrong.push(
-      problem(
-        name,
-        `max.message.bytes is ${bytes}`,
-        `a large rejected event does not fit together with its reason: ${alter(`max.message.bytes=${wantedBytes}`)}`,
+  const late = "the clocks of producers would decide which events are late";
+  const wrong = applying([
+    timestamps !== TIMESTAMP_TYPE && other("message.timestamp.type", timestamps, TIMESTAMP_TYPE, late),
+    cleanup !== "delete" &&
+      other("cleanup.policy", cleanup, "delete", "compaction removes exports before they are read"),
+    bytes < wantedBytes &&
+      other(
+        "max.message.bytes",
+        bytes,
+        wantedBytes,
+        "a large rejected event does not fit together with its reason",
       ),
-    );
-  }
+  ]);
   const settled = wrong.length > 0 ? wrong : [ok(name, `${partitions} partitions, dated on arrival`)];
   return kind === "commands" ? settled : [...settled, retentionFinding(facts, settings)];
 };

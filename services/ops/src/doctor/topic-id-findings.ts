@@ -38,13 +38,8 @@ export const topicIdFindings = (
       ];
     if (known.createdAnew === null || now - known.createdAnew > SHOWN_MS) return [];
     const at = new Date(known.createdAnew).toISOString();
-    return [
-      warning(
-        `topic ${topic}`,
-        `was deleted and created anew: noticed at ${at}, read from its beginning`,
-        READ_ANEW,
-      ),
-    ];
+    const read = `was deleted and created anew: noticed at ${at}, read from its beginning`;
+    return [warning(`topic ${topic}`, read, READ_ANEW)];
   });
   return found.length > 0 ? found : [ok("topic ids", "those under which ingest has read")];
 };

@@ -36,13 +36,8 @@ const versionFinding = (version: string, host: string): Finding => {
   const [testedMajor, testedMinor] = TESTED_VERSION;
   const older = major < testedMajor || (major === testedMajor && minor < testedMinor);
   const found = `${version} at ${host}`;
-  return older
-    ? warning(
-        "server",
-        found,
-        `versions before ${TESTED_VERSION.join(".")} are not tested: update ClickHouse`,
-      )
-    : ok("server", found);
+  const advice = `versions before ${TESTED_VERSION.join(".")} are not tested: update ClickHouse`;
+  return older ? warning("server", found, advice) : ok("server", found);
 };
 
 const clockFinding = (aheadMs: number, uncertainMs: number): Finding => {
@@ -58,46 +53,34 @@ const schemaFinding = async (inspector: Inspector): Promise<Finding> => {
   const names = (state: string) => states.filter((one) => one.state === state).map(({ name }) => name);
   const [changed, pending, later] = [names("changed"), names("pending"), names("later")];
   if (changed.length > 0) {
-    return problem(
-      "schema",
-      `differ from the applied migrations: ${changed.join(", ")}`,
-      "run the version of this software that created the database, or a newer one",
-    );
+    const advice = "run the version of this software that created the database, or a newer one";
+    return problem("schema", `differ from the applied migrations: ${changed.join(", ")}`, advice);
   }
   if (pending.length > 0) {
     return problem("schema", `not applied: ${pending.join(", ")}`, "run `export-ops migrate`");
   }
   if (later.length > 0) {
-    return warning(
-      "schema",
-      `of a newer version: ${later.join(", ")}`,
-      "update this installation, so that all processes run the same version",
-    );
+    const advice = "update this installation, so that all processes run the same version";
+    return warning("schema", `of a newer version: ${later.join(", ")}`, advice);
   }
   return ok("schema", `${states.length} migrations, all applied`);
 };
 
 const viewFinding = async (inspector: Inspector): Promise<Finding> => {
   const wrong = await inspector.wrongViews();
-  return wrong.length === 0
-    ? ok("views", "those for analysts are as this version makes them")
-    : problem(
-        "views",
-        `not made, or by another version or for another ClickHouse: ${wrong.join(", ")}`,
-        "run `export-ops migrate`, or analysts find other columns than docs/data-dictionary.md names, and clients none",
-      );
+  if (wrong.length === 0) return ok("views", "those for analysts are as this version makes them");
+  const found = `not made, or by another version or for another ClickHouse: ${wrong.join(", ")}`;
+  const advice =
+    "run `export-ops migrate`, or analysts find other columns than docs/data-dictionary.md names, and clients none";
+  return problem("views", found, advice);
 };
 
 const diskFindings = async (inspector: Inspector): Promise<Findings> =>
   (await inspector.disks()).map(({ name, freeBytes, totalBytes }) => {
     const found = `${gigabytes(freeBytes)} of ${gigabytes(totalBytes)} free`;
-    return freeBytes / totalBytes < MIN_FREE_SHARE
-      ? warning(
-          `disk ${name}`,
-          found,
-          "make room: merges and erasures write new parts before they delete the old ones",
-        )
-      : ok(`disk ${name}`, found);
+    const advice = "make room: merges and erasures write new parts before they delete the old ones";
+    const isFull = freeBytes / totalBytes < MIN_FREE_SHARE;
+    return isFull ? warning(`disk ${name}`, found, advice) : ok(`disk ${name}`, found);
   });
 
 const mutationFindings = async (inspector: Inspector): Promise<Findings> => {
@@ -115,25 +98,19 @@ const mutationFindings = async (inspector: Inspector): Promise<Findings> => {
 const partFindings = async (inspector: Inspector): Promise<Findings> => {
   const crowded = await inspector.crowdedPartitions(MANY_PARTS);
   if (crowded.length === 0) return [ok("parts", `no partition has more than ${MANY_PARTS}`)];
+  const advice = "merges do not keep up: raise BATCH_MAX_RECORDS and BATCH_MAX_AGE_MS of ingest";
   return crowded.map(({ table, partition, parts }) =>
-    warning(
-      "parts",
-      `${parts} in partition ${partition} of ${table}`,
-      "merges do not keep up: raise BATCH_MAX_RECORDS and BATCH_MAX_AGE_MS of ingest",
-    ),
+    warning("parts", `${parts} in partition ${partition} of ${table}`, advice),
   );
 };
 
 const settingFinding = async (inspector: Inspector): Promise<Finding> => {
   const { http_send_timeout: seconds = "" } = await inspector.settings(["http_send_timeout"]);
   const found = `http_send_timeout is ${seconds} s`;
-  return Number(seconds) <= MIN_SEND_TIMEOUT_S
-    ? warning(
-        "settings",
-        found,
-        "set it above IDLE_TIMEOUT_MS of export-api in the default profile of the server, or pages of slow readers are cut off",
-      )
-    : ok("settings", found);
+  if (Number(seconds) > MIN_SEND_TIMEOUT_S) return ok("settings", found);
+  const advice =
+    "set it above IDLE_TIMEOUT_MS of export-api in the default profile of the server, or pages of slow readers are cut off";
+  return warning("settings", found, advice);
 };
 
 const HOUR_MS = 3_600_000;
@@ -142,25 +119,21 @@ const requestFinding = async (inspector: Inspector, deadlineMs: number): Promise
   const { count, oldestAgeMs } = await inspector.openRequests();
   if (count === 0) return ok("erasure requests", "none is open");
   const found = `${count} open, the oldest for ${(oldestAgeMs / HOUR_MS).toFixed(1)} hours`;
+  const advice = "they are overdue: start the jobs service; `export-ops jobs list --queue erasure` shows why";
   return oldestAgeMs > deadlineMs
-    ? problem(
-        "erasure requests",
-        found,
-        "they are overdue: start the jobs service; `export-ops jobs list --queue erasure` shows why",
-      )
+    ? problem("erasure requests", found, advice)
     : ok("erasure requests", found);
 };
 
 const secretFinding = async (inspector: Inspector, secret: string): Promise<Finding> => {
+  const name = "suppression secret";
   const stored = await inspector.suppressionSecret();
-  if (stored === null) return ok("suppression secret", "none is stored yet");
-  return stored === createSubjectHash(secret).ofSecret
-    ? ok("suppression secret", "SUPPRESSION_SECRET matches the stored suppressions")
-    : problem(
-        "suppression secret",
-        "SUPPRESSION_SECRET does not match the stored suppressions",
-        "set the one they were made with everywhere: with another one erased persons are not recognised, and ingest and jobs do not start",
-      );
+  if (stored === null) return ok(name, "none is stored yet");
+  if (stored === createSubjectHash(secret).ofSecret)
+    return ok(name, "SUPPRESSION_SECRET matches the stored suppressions");
+  const advice =
+    "set the one they were made with everywhere: with another one erased persons are not recognised, and ingest and jobs do not start";
+  return problem(name, "SUPPRESSION_SECRET does not match the stored suppressions", advice);
 };
 
 const DAY_MS = 24 * HOUR_MS;
@@ -183,20 +156,11 @@ const keyFinding = async (server: WarehouseConfig): Promise<Finding> => {
       .join(", ");
   const old = idsOf(({ createdAt }) => -daysTo(createdAt) > OLD_KEY_DAYS);
   const ending = idsOf(({ expiresAt }) => expiresAt !== null && daysTo(expiresAt) < EXPIRES_SOON_DAYS);
-  if (ending !== "") {
-    return warning(
-      "keys",
-      `expire within ${EXPIRES_SOON_DAYS} days: ${ending}`,
-      "give their consumers new ones",
-    );
-  }
+  const advice = "give their consumers new ones";
+  if (ending !== "") return warning("keys", `expire within ${EXPIRES_SOON_DAYS} days: ${ending}`, advice);
   return old === ""
     ? ok("keys", `${used.length} in use, none older than ${OLD_KEY_DAYS} days`)
-    : warning(
-        "keys",
-        `older than ${OLD_KEY_DAYS} days: ${old}`,
-        "give their consumers new ones and revoke them",
-      );
+    : warning("keys", `older than ${OLD_KEY_DAYS} days: ${old}`, `${advice} and revoke them`);
 };
 
 const OLD_WATERMARK_MS = 10 * 60_000;
@@ -209,26 +173,19 @@ const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
   });
   if (ages.length === 0) return warning("watermarks", "there are none", "start ingest, which sets them");
   const text = ages.map(([list, age]) => `${list} ${Math.max(0, Math.round(age / 1000))} s old`).join(", ");
-  return ages.some(([, age]) => age > OLD_WATERMARK_MS)
-    ? problem(
-        "watermarks",
-        text,
-        "ingest is stopped or lags: see its log and `export-ops status --partitions`",
-      )
-    : ok("watermarks", text);
+  if (ages.every(([, age]) => age <= OLD_WATERMARK_MS)) return ok("watermarks", text);
+  const advice = "ingest is stopped or lags: see its log and `export-ops status --partitions`";
+  return problem("watermarks", text, advice);
 };
 
 const clientFinding = async (server: WarehouseConfig): Promise<Finding> => {
   const clients = await withWarehouse(server, (session) =>
     createUnregisteredClientReader({ session }).list(),
   );
-  return clients.length === 0
-    ? ok("clients", "no events of clients that are not registered")
-    : warning(
-        "clients",
-        namedClients(clients),
-        "register them with `export-ops clients create`, or have the platform correct `clientid` and export the records again: nobody can read these",
-      );
+  if (clients.length === 0) return ok("clients", "no events of clients that are not registered");
+  const advice =
+    "register them with `export-ops clients create`, or have the platform correct `clientid` and export the records again: nobody can read these";
+  return warning("clients", namedClients(clients), advice);
 };
 
 /** `secret`: SUPPRESSION_SECRET. */

@@ -17,7 +17,7 @@ import type { WarehouseConfig } from "../config.ts";
 import { explainStore } from "../connect/connections.ts";
 import { credentialsBeside } from "../explain/explain.ts";
 import { excessGrants, rightsEverywhere } from "./excess-grants.ts";
-import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
+import { applying, attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { limitFaults } from "./limit-faults.ts";
 import { profileFindings } from "./profile-findings.ts";
 import { quotaFinding } from "./quota-finding.ts";
@@ -79,20 +79,13 @@ const grantFindings = async (
     excess.flatMap((one) => (one.grave === grave ? [one.text] : [])).join("; ");
   const [grave, other] = [reported(true), reported(false)];
   const everywhere = rightsEverywhere(needed).join(", ");
-  const findings = [
-    ...(missing === "" ? [] : [problem(name, `lacks ${missing}`, advice)]),
-    ...(grave === "" ? [] : [problem(name, `must not have ${grave}`, usersAdvice)]),
-    ...(other === "" ? [] : [warning(name, `does not need ${other}`, usersAdvice)]),
-    ...(everywhere === ""
-      ? []
-      : [
-          warning(
-            name,
-            `needs ${everywhere} on all databases, so it could delete rows of keys too`,
-            keeperAdvice,
-          ),
-        ]),
-  ];
+  const onAll = `needs ${everywhere} on all databases, so it could delete rows of keys too`;
+  const findings = applying([
+    missing !== "" && problem(name, `lacks ${missing}`, advice),
+    grave !== "" && problem(name, `must not have ${grave}`, usersAdvice),
+    other !== "" && warning(name, `does not need ${other}`, usersAdvice),
+    everywhere !== "" && warning(name, onAll, keeperAdvice),
+  ]);
   return findings.length === 0
     ? [ok(name, migrates ? "has what it needs" : "has what it needs, and no more")]
     : findings;
@@ -100,13 +93,9 @@ const grantFindings = async (
 
 const readonlyFinding = async (inspector: Inspector, name: string): Promise<Finding> => {
   const { readonly = "" } = await inspector.settings(["readonly"]);
-  return readonly === "2"
-    ? ok(name, "readonly is 2")
-    : problem(
-        name,
-        `readonly is ${readonly}`,
-        "give it a profile with readonly = 2: 1 refuses the settings of its queries, 0 lets it write",
-      );
+  const advice =
+    "give it a profile with readonly = 2: 1 refuses the settings of its queries, 0 lets it write";
+  return readonly === "2" ? ok(name, "readonly is 2") : problem(name, `readonly is ${readonly}`, advice);
 };
 
 const analystAdvice =
@@ -118,18 +107,15 @@ const viewFindings = async (inspector: Inspector, name: string): Promise<Finding
   const limits = await inspector.settings(Object.keys(VIEW_LIMITS));
   const faults = limitFaults(limits);
   const raisable = await inspector.raisableSettings(Object.keys(VIEW_LIMITS));
+  const wrong = applying([
+    loose.length > 0 &&
+      `may change settings by which a view shows erased and hidden records: ${loose.join(", ")}`,
+    ...faults,
+    raisable.length > 0 && `may raise its limits by a setting: ${raisable.join(", ")}`,
+  ]);
   return [
-    loose.length === 0
-      ? ok(name, "cannot show what the views leave out by a setting")
-      : warning(
-          name,
-          `may change settings by which a view shows erased and hidden records: ${loose.join(", ")}`,
-          analystAdvice,
-        ),
-    ...faults.map((fault) => warning(name, fault, analystAdvice)),
-    ...(raisable.length === 0
-      ? []
-      : [warning(name, `may raise its limits by a setting: ${raisable.join(", ")}`, analystAdvice)]),
+    ...(loose.length === 0 ? [ok(name, "cannot show what the views leave out by a setting")] : []),
+    ...wrong.map((fault) => warning(name, fault, analystAdvice)),
   ];
 };
 

@@ -6,32 +6,28 @@ import { patienceOf, THRESHOLDS } from "./thresholds.ts";
 /** Alerts fire if it stays. */
 export type Mark = { readonly part: PartName; readonly alert: string; readonly found: string };
 
+const mark = (part: PartName, alert: string, found: string): Mark => ({ part, alert, found });
+
 const secondsSince = (at: Date, instant: number): number => Math.floor((at.getTime() - instant) / 1000);
 
 const ofTopics = ({ lag, watermarks, deadLetters }: Status): Mark[] => {
   const found: Mark[] = [];
   for (const { topic, lag: messages, filled, lost } of lag.value ?? []) {
     const age = watermarks.value?.[topic] ?? null;
-    if (lost > 0)
-      found.push({ part: "lag", alert: "BusRecordsLost", found: `${lost} of ${topic} were deleted unread` });
+    if (lost > 0) found.push(mark("lag", "BusRecordsLost", `${lost} of ${topic} were deleted unread`));
     if (messages === null && filled && (age === null || age >= THRESHOLDS.unknownLagWatermarkSeconds))
-      found.push({ part: "lag", alert: "IngestLagUnknown", found: `the lag of ${topic} is unknown` });
+      found.push(mark("lag", "IngestLagUnknown", `the lag of ${topic} is unknown`));
     if (messages !== null && messages > THRESHOLDS.lagRecords)
-      found.push({ part: "lag", alert: "IngestLag", found: `${topic} is ${messages} messages behind` });
+      found.push(mark("lag", "IngestLag", `${topic} is ${messages} messages behind`));
   }
   for (const [topic, age] of Object.entries(watermarks.value ?? {})) {
-    if (age === null)
-      found.push({ part: "watermarks", alert: "WatermarkOld", found: `${topic} has no watermark` });
+    if (age === null) found.push(mark("watermarks", "WatermarkOld", `${topic} has no watermark`));
     else if (age > THRESHOLDS.watermarkSeconds)
-      found.push({ part: "watermarks", alert: "WatermarkOld", found: `that of ${topic} is ${age} s old` });
+      found.push(mark("watermarks", "WatermarkOld", `that of ${topic} is ${age} s old`));
   }
   for (const { topic, lastHour } of deadLetters.value ?? [])
     if (lastHour > 0)
-      found.push({
-        part: "deadLetters",
-        alert: "DeadLetters",
-        found: `${lastHour} of ${topic} within an hour`,
-      });
+      found.push(mark("deadLetters", "DeadLetters", `${lastHour} of ${topic} within an hour`));
   return found;
 };
 
@@ -39,35 +35,27 @@ const ofWarehouse = ({ at, windows, erasures }: Status): Mark[] => {
   const found: Mark[] = [];
   const { open = 0, closed = 0 } = windows.value ?? {};
   if (open > THRESHOLDS.openWindows)
-    found.push({ part: "windows", alert: "UploadWindowsOverdue", found: `${open} lines are open` });
+    found.push(mark("windows", "UploadWindowsOverdue", `${open} lines are open`));
   if (closed > THRESHOLDS.closedWindows)
-    found.push({
-      part: "windows",
-      alert: "UploadWindowsOverdue",
-      found: `${closed} lines are to be compacted`,
-    });
+    found.push(mark("windows", "UploadWindowsOverdue", `${closed} lines are to be compacted`));
   const requests = erasures.value;
   if (requests === null) return found;
   const { awaitingApproval, overdue, oldestReceivedAt } = requests;
   const age = oldestReceivedAt === null ? 0 : secondsSince(at, oldestReceivedAt);
-  if (overdue > 0) found.push({ part: "erasures", alert: "ErasureOverdue", found: `${overdue} are overdue` });
+  if (overdue > 0) found.push(mark("erasures", "ErasureOverdue", `${overdue} are overdue`));
   if (age > THRESHOLDS.erasureSeconds)
-    found.push({ part: "erasures", alert: "ErasureSlow", found: `the oldest is open for ${age} s` });
+    found.push(mark("erasures", "ErasureSlow", `the oldest is open for ${age} s`));
   if (awaitingApproval > 0)
-    found.push({
-      part: "erasures",
-      alert: "ErasureAwaitsApproval",
-      found: `${awaitingApproval} wait for an operator`,
-    });
+    found.push(mark("erasures", "ErasureAwaitsApproval", `${awaitingApproval} wait for an operator`));
   return found;
 };
 
 const ofProcesses = ({ brokers, processes }: Status): Mark[] => {
   const found: Mark[] = [];
   if (processes.value?.workers === 0)
-    found.push({ part: "processes", alert: "ComponentDown", found: "no process of jobs is connected" });
+    found.push(mark("processes", "ComponentDown", "no process of jobs is connected"));
   if (brokers.value?.members === 0)
-    found.push({ part: "brokers", alert: "ComponentDown", found: "no process of ingest is in the group" });
+    found.push(mark("brokers", "ComponentDown", "no process of ingest is in the group"));
   return found;
 };
 
@@ -76,19 +64,13 @@ const ofQueues = ({ at, queues, held }: Status): Mark[] => {
   for (const { name, failedSince, oldestWaitingSince, nextRunAt } of queues.value ?? []) {
     const waited = oldestWaitingSince === null ? 0 : secondsSince(at, oldestWaitingSince);
     const late = nextRunAt === null ? 0 : secondsSince(at, nextRunAt);
-    if (failedSince > 0)
-      found.push({ part: "queues", alert: "JobFailed", found: `${failedSince} of ${name} within an hour` });
+    if (failedSince > 0) found.push(mark("queues", "JobFailed", `${failedSince} of ${name} within an hour`));
     if (waited > patienceOf(name))
-      found.push({
-        part: "queues",
-        alert: "JobQueueOld",
-        found: `a job of ${name} has waited for ${waited} s`,
-      });
-    if (late > patienceOf(name))
-      found.push({ part: "queues", alert: "ScheduleStalled", found: `${name} is ${late} s late` });
+      found.push(mark("queues", "JobQueueOld", `a job of ${name} has waited for ${waited} s`));
+    if (late > patienceOf(name)) found.push(mark("queues", "ScheduleStalled", `${name} is ${late} s late`));
   }
   for (const { name, job } of held.value ?? [])
-    found.push({ part: "held", alert: "ScheduleHeld", found: `${name}, since ${job} failed for good` });
+    found.push(mark("held", "ScheduleHeld", `${name}, since ${job} failed for good`));
   return found;
 };
 
@@ -116,7 +98,7 @@ const ofServers = (status: Status): Mark[] => {
   };
   return SERVERS.flatMap(({ alert, name, parts }) => {
     const part = parts.find((one) => troubleOf(one) !== undefined);
-    return part === undefined ? [] : [{ part, alert, found: `${name} ${troubleOf(part)}` }];
+    return part === undefined ? [] : [mark(part, alert, `${name} ${troubleOf(part)}`)];
   });
 };
 

@@ -151,35 +151,23 @@ export const renderStatus = (status: Status): string => {
 };
 
 export const statusFields = (status: Status) => {
-  const {
-    at,
-    lag,
-    deadLetters,
-    brokers,
-    watermarks,
-    windows,
-    erasures,
-    tables,
-    clients,
-    queues: own,
-    held,
-    processes,
-  } = status;
+  const { at, brokers, erasures, tables, processes } = status;
+  const { clickhouse = null, ...migrations } = tables.value ?? {};
   const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
   return {
     at: at.toISOString(),
-    lag: lag.value,
+    lag: status.lag.value,
     dead_letters:
-      deadLetters.value?.map(({ topic, kept, lastHour, notReplayed }) => ({
+      status.deadLetters.value?.map(({ topic, kept, lastHour, notReplayed }) => ({
         topic,
         kept,
         last_hour: lastHour,
         not_replayed: notReplayed,
       })) ?? null,
-    watermark_age_seconds: watermarks.value,
+    watermark_age_seconds: status.watermarks.value,
     unregistered_clients:
-      clients.value?.map(({ clientId, records }) => ({ client_id: clientId, records })) ?? null,
-    windows: windows.value,
+      status.clients.value?.map(({ clientId, records }) => ({ client_id: clientId, records })) ?? null,
+    windows: status.windows.value,
     erasures:
       erasures.value === null
         ? null
@@ -190,28 +178,20 @@ export const statusFields = (status: Status) => {
             oldest_received_at: iso(erasures.value.oldestReceivedAt),
           },
     queues:
-      own.value?.map(({ name, failedSince, oldestWaitingSince, nextRunAt, ...counts }) => ({
+      status.queues.value?.map(({ name, failedSince, oldestWaitingSince, nextRunAt, ...counts }) => ({
         queue: name,
         ...counts,
         failed_last_hour: failedSince,
         oldest_waiting_since: iso(oldestWaitingSince),
         next_run_at: iso(nextRunAt),
       })) ?? null,
-    held: held.value?.map(({ name, job, reason, until }) => ({ queue: name, job, reason, until })) ?? null,
+    held: status.held.value?.map(({ name, ...hold }) => ({ queue: name, ...hold })) ?? null,
     processes: { ingest: brokers.value?.members ?? null, jobs: processes.value?.workers ?? null },
     versions: {
-      clickhouse: tables.value?.clickhouse ?? null,
+      clickhouse,
       redis: processes.value?.redis ?? null,
       kafka_brokers: brokers.value?.brokers ?? null,
-      migrations:
-        tables.value === null
-          ? null
-          : {
-              applied: tables.value.applied,
-              pending: tables.value.pending,
-              changed: tables.value.changed,
-              later: tables.value.later,
-            },
+      migrations: tables.value === null ? null : migrations,
     },
     marks: marksOf(status).map((mark) => ({
       ...mark,
