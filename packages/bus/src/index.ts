@@ -1,7 +1,7 @@
-export { type Admin, createAdmin, type NewTopic, type PartitionBounds, type PartitionLag } from "./admin.ts";
+export { type Admin, createAdmin, type NewTopic, type PartitionLag } from "./admin.ts";
 export type { Connection } from "./kafkajs/connection.ts";
 export { createConsumer } from "./consumer/consumer.ts";
-export type { Consumer, ConsumerDeps, FetchLimits, MessageSlice, Taken } from "./consumer/contract.ts";
+export type { Consumer, ConsumerDeps, MessageSlice, Taken } from "./consumer/contract.ts";
 export {
   createGroupProgress,
   type GroupProgress,
@@ -12,11 +12,10 @@ export { lagOf } from "./lag.ts";
 export {
   createDeadLetterReader,
   type DeadLetter,
-  type DeadLetterFilter,
   deadLetterFits,
   type DeadLetterReader,
 } from "./dead-letter-reader.ts";
 export { requireToken } from "./login/shared-tokens.ts";
 export type { BusHeaders, BusMessage, PartitionOffset, TopicPartition } from "./message.ts";
-export { createProducer, type OutgoingMessage, type Producer, type ProducerDeps } from "./producer.ts";
+export { createProducer, type OutgoingMessage, type Producer } from "./producer.ts";
 export { type BusRange, createRangeReader, type RangeReader } from "./range-reader.ts";

@@ -6,7 +6,6 @@ export {
   FINISHED_STATUSES,
   REQUEST_STATUSES,
   type RequestStatus,
-  type SubjectIdentifier,
   namesOf,
   subjectText,
   MAX_NAMES,
@@ -24,7 +23,7 @@ export { type BusHeader, type BusHeaders, headerText } from "./event/headers.ts"
 export { arrivalTimeOf, busPositionOf } from "./event/bus-position.ts";
 export { expiryDateOf, type ExportRecord } from "./kinds/export-record.ts";
 export type { ColumnValue, OwnColumn } from "./kinds/record-form.ts";
-export type { HandoffEntry, TargetKind } from "./kinds/handoffs.ts";
+export type { HandoffEntry } from "./kinds/handoffs.ts";
 export {
   createView,
   LEGACY_VERSIONS,
@@ -32,8 +31,6 @@ export {
   type View,
 } from "./record/legacy-view.ts";
 export {
-  IGNORED_REASONS,
-  type Ignored,
   REJECTION_REASONS,
   type Rejected,
   type RejectionReason,
@@ -48,7 +45,6 @@ export {
   signedChange,
 } from "./contract/change-cursor.ts";
 export {
-  type CursorPosition,
   type CursorScope,
   decodePosition,
   encodePosition,
@@ -105,7 +101,7 @@ export {
   type StoredRow,
   versionNumber,
 } from "./rows/record-rows.ts";
-export { type Correction, correctionOf, type KnownRecord } from "./rows/row-correction.ts";
+export { correctionOf } from "./rows/row-correction.ts";
 export { LINK_BOUNDS, type LinkBounds } from "./contract/link-bounds.ts";
 export { formatRateWindows, parseRateWindows, type RateWindow } from "./contract/rate-windows.ts";
 export {
@@ -132,7 +128,7 @@ export {
   monthOf,
   parseTimestamp,
 } from "./event/timestamp.ts";
-export { type BusPosition, compareVersions, type Version } from "./event/version.ts";
+export type { Version } from "./event/version.ts";
 export type {
   SuppressedClient,
   Suppression,
@@ -148,7 +144,6 @@ export {
   waitsForCompaction,
   WINDOW_STATES,
   WINDOW_TABLES,
-  type WindowChanges,
   type WindowCount,
   type WindowState,
   type WindowTable,

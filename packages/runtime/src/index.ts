@@ -22,12 +22,12 @@ export {
 } from "./env/settings.ts";
 export { eventTopic, processSettings, serverSettings, shared } from "./env/shared-settings.ts";
 export { ConfigError, isRetryable, ServiceError } from "./errors.ts";
-export { createHealthServer, type HealthCheck, type HealthServer } from "./health.ts";
+export { createHealthServer, type HealthCheck } from "./health.ts";
 export { type KafkaServers, readKafkaServers } from "./env/kafka-env.ts";
 export type { KafkaLogin, TokenEndpoint } from "./env/kafka-login-env.ts";
 export { createLoop, type Loop } from "./loop.ts";
-export { createLogger, type Logger, type LogLevel } from "./logger.ts";
-export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics } from "./metrics.ts";
+export { createLogger, type Logger } from "./logger.ts";
+export { type Counter, createMetrics, type Histogram, type Metrics } from "./metrics.ts";
 export { parseRedisUrl, readRedisServer, type RedisServer } from "./env/redis-env.ts";
 export { backoffMs, retry, type RetryOptions } from "./retry.ts";
 export {
@@ -46,7 +46,6 @@ export {
   withinSpan,
 } from "./trace/spans.ts";
 export { type TlsTrouble, tlsTroubleOf } from "./tls-trouble.ts";
-export type { TraceSettings } from "./env/trace-env.ts";
 export { type RecordedSpan, recordSpans } from "./trace/record-spans.ts";
 export { startTracing } from "./trace/tracing.ts";
 export { type Part, type Running, run } from "./run.ts";

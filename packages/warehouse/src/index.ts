@@ -25,7 +25,6 @@ export {
 } from "./analytics/view-profiles.ts";
 export { PINNED_SETTINGS } from "./session/pinned-settings.ts";
 export { ANALYTICS_VIEWS, analyticsDatabase, type AnalyticsView } from "./analytics/views.ts";
-export type { ViewColumn } from "./analytics/view-columns.ts";
 export { type Batch, createBatch, type TableInsert } from "./write/batch.ts";
 export { type CampaignRow, type CampaignStore, createCampaignStore } from "./access/campaign-store.ts";
 export {
@@ -34,12 +33,12 @@ export {
   createClientStore,
   type KeyRow,
 } from "./access/client-store.ts";
-export { awaitAnswer, type WarehouseAccess } from "./session/connection.ts";
-export { createSession, type OpenSession, type Session } from "./session/session.ts";
+export { awaitAnswer } from "./session/connection.ts";
+export { createSession, type Session } from "./session/session.ts";
 export { emailFormSql } from "./access/email-form-sql.ts";
-export { createDeletion, type Deletion, type RowSelection } from "./upkeep/deletion.ts";
+export { createDeletion } from "./upkeep/deletion.ts";
 export { insertHalves, isRefusedData, refusedInHalves } from "./write/insert-halves.ts";
-export { headersOfLanding, type LandingEvent } from "./tables/landing.ts";
+export { headersOfLanding } from "./tables/landing.ts";
 export {
   createLandingStore,
   type LandingCoverage,
@@ -48,21 +47,16 @@ export {
 export {
   type ChangedSetting,
   createInspector,
-  type CrowdedPartition,
-  type Disk,
   type Inspector,
   type ReplicaCounts,
   type ReplicaState,
   type UserQuota,
-  type ServerClock,
-  type StuckMutation,
 } from "./schema/inspector.ts";
 export {
   createVersionReader,
-  type SchemaState,
   type VersionReader,
 } from "./schema/schema-states.ts";
-export { type MigrationState, migrate } from "./schema/migrate.ts";
+export { migrate } from "./schema/migrate.ts";
 export { onCluster, renderMigration, type Topology } from "./schema/migration-template.ts";
 export type {
   ApiClient,
@@ -95,7 +89,6 @@ export {
 export { createReader } from "./pages/reader.ts";
 export { typedColumns } from "./parquet/column-sql.ts";
 export {
-  type CarriedExport,
   createReconcileStore,
   type ComparedOffset,
   type ReconciledUntil,
@@ -117,8 +110,7 @@ export {
   type RequestSummary,
   type RequestUsage,
 } from "./access/request-store.ts";
-export { heldRun } from "./upkeep/job-keys.ts";
-export { RETENTION_TABLES, type RetentionTable } from "./upkeep/expired-rows.ts";
+export { RETENTION_TABLES } from "./upkeep/expired-rows.ts";
 export {
   createRetentionStore,
   type Cutoff,
@@ -130,7 +122,6 @@ export {
   isLimitError,
   isSetupError,
   WarehouseError,
-  type WarehouseErrorCode,
 } from "./session/warehouse-error.ts";
 export {
   createUnregisteredClientReader,
@@ -149,13 +140,12 @@ export {
 } from "./pages/watermark-store.ts";
 export { createWriter, type Writer } from "./write/writer.ts";
 export {
-  type CleanupScope,
   type CleanupShare,
   createSupersededEntries,
   type SupersededEntries,
 } from "./upkeep/compaction/superseded-entries.ts";
 export { createPartCounts, type PartCount, type PartCounts } from "./upkeep/compaction/part-counts.ts";
-export { createWindowStore, type WindowFilter, type WindowStore } from "./upkeep/compaction/window-store.ts";
+export { createWindowStore, type WindowStore } from "./upkeep/compaction/window-store.ts";
 export {
   createSuppressionStore,
   type SuppressionStore,
@@ -185,12 +175,10 @@ export {
   type WrongRow,
   type WrongRows,
 } from "./upkeep/backfill/wrong-rows.ts";
-export type { ErasureBeginning, ErasureCounts } from "./upkeep/erasure/collect.ts";
 export type { ErasureRun, ErasureSubject } from "./upkeep/erasure/erasure-keys.ts";
 export {
   createErasurePreview,
   createErasureStore,
-  type ErasurePreview,
   type ErasureStore,
 } from "./upkeep/erasure/erasure-store.ts";
 export { type DueRequest, subjectsOfRequest } from "./upkeep/erasure/request-subjects.ts";

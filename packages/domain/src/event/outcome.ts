@@ -23,10 +23,8 @@ export type Rejected = {
   readonly detail: string;
 };
 
-export const IGNORED_REASONS = ["null_value", "suppressed"] as const;
-
 /** No data is lost: a tombstone, or an erased record. */
-export type Ignored = { readonly kind: "ignored"; readonly reason: (typeof IGNORED_REASONS)[number] };
+export type Ignored = { readonly kind: "ignored"; readonly reason: "null_value" | "suppressed" };
 
 export function rejected(reason: RejectionReason, detail: string): Rejected {
   return { kind: "rejected", reason, detail };

@@ -6,7 +6,7 @@ import type { EventType } from "../kinds/record-kinds.ts";
 import type { BusHeader } from "./headers.ts";
 import type { RejectionReason } from "./outcome.ts";
 import { type Accepted, processEvent } from "./process-event.ts";
-import { compareVersions } from "./version.ts";
+import type { Version } from "./version.ts";
 
 const STAMP = "2026-11-01T00:00:00.000000+00:00";
 const position = { partition: 3, offset: 14 };
@@ -964,6 +964,9 @@ describe("rejections", () => {
 });
 
 describe("the merge", () => {
+  const compareVersions = (a: Version, b: Version): number =>
+    a.exportedAt - b.exportedAt || a.partition - b.partition || a.offset - b.offset;
+
   type Shown = {
     record: ExportRecord;
     handoffs: Map<string, { entry: string; date: number; record: ExportRecord }>;

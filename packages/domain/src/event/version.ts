@@ -10,7 +10,3 @@ export type BusPosition = {
 
 /** exportedAt << 64 | partition << 48 | offset; the largest wins. */
 export type Version = BusPosition & { readonly exportedAt: Micros };
-
-export function compareVersions(a: Version, b: Version): number {
-  return a.exportedAt - b.exportedAt || a.partition - b.partition || a.offset - b.offset;
-}
