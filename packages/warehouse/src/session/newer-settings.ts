@@ -11,22 +11,17 @@ const NEWER = [
 /** The server may be updated. */
 const LEFT_OUT_MS = 60_000;
 
-export type NewerSettings = {
-  known(settings: ClickHouseSettings): ClickHouseSettings;
-  /** True: send the statement again, without it. */
-  isRefused(error: unknown, sent: ClickHouseSettings): boolean;
-};
-
 /** `now`: ms, never goes back. */
-export const createNewerSettings = (now: () => number = () => performance.now()): NewerSettings => {
+export const createNewerSettings = (now: () => number = () => performance.now()) => {
   const leftOutUntil = new Map<string, number>();
   return {
-    known: (settings) => {
+    known: (settings: ClickHouseSettings): ClickHouseSettings => {
       if (leftOutUntil.size === 0) return settings;
       const isKnown = (name: string): boolean => now() >= (leftOutUntil.get(name) ?? 0);
       return Object.fromEntries(Object.entries(settings).filter(([name]) => isKnown(name)));
     },
-    isRefused: (error, sent) => {
+    /** True: send the statement again, without it. */
+    isRefused: (error: unknown, sent: ClickHouseSettings): boolean => {
       if (!(error instanceof ClickHouseError) || error.type !== "UNKNOWN_SETTING") return false;
       const name = NEWER.find((one) => one in sent && error.message.includes(`'${one}'`));
       if (name === undefined) return false;

@@ -7,14 +7,9 @@ import { unlessAborted } from "@conversation-export/runtime";
 import type { Topology } from "../schema/migration-template.ts";
 import { type ClusterNames, clusterNames } from "./cluster-names.ts";
 import { connect, type WarehouseAccess } from "./connection.ts";
-import { createNewerSettings, type NewerSettings } from "./newer-settings.ts";
+import { createNewerSettings } from "./newer-settings.ts";
 import { serverUrls } from "./server-urls.ts";
-import {
-  createStatementSpans,
-  type StatementSpans,
-  type StatementSummary,
-  summaryOf,
-} from "./statement-spans.ts";
+import { createStatementSpans, type StatementSummary, summaryOf } from "./statement-spans.ts";
 import { isReset, timedOut, toWarehouseError } from "./warehouse-error.ts";
 
 /** A constant; in ClickHouse's `log_comment` and in spans. */
@@ -67,13 +62,7 @@ const CLIENT_TIMEOUT_MS = 3_600_000;
 const DEFAULT_TIMEOUT_MS = 120_000;
 const DEFAULT_CONNECTIONS = 16;
 
-type Server = {
-  readonly client: ClickHouseClient;
-  readonly fresh: ClickHouseClient;
-  readonly spans: StatementSpans;
-  readonly newerSettings: NewerSettings;
-  readonly address: string | undefined;
-};
+type Server = ReturnType<typeof openServer>;
 
 type Sent = {
   readonly query_id?: string;
@@ -83,7 +72,7 @@ type Sent = {
   readonly abort_signal: AbortSignal;
 };
 
-const openServer = (access: WarehouseAccess, maxConnections: number, address?: string): Server => {
+const openServer = (access: WarehouseAccess, maxConnections: number, address?: string) => {
   const options = { ...access, maxOpenConnections: maxConnections, requestTimeoutMs: CLIENT_TIMEOUT_MS };
   return {
     client: connect(options),
@@ -129,11 +118,12 @@ const closeOnAbort = (signal: AbortSignal, close: () => void): void => {
 const run = <T>(
   server: Server,
   name: StatementName,
-  summarise: () => StatementSummary,
+  statement: string | StatementSummary,
   options: StatementOptions,
   send: (client: ClickHouseClient, sent: Sent) => Promise<T>,
 ): Promise<T> =>
   inTime(server, options, (signal) => {
+    const summarise = () => (typeof statement === "string" ? summaryOf(statement) : statement);
     const attempt = (client: ClickHouseClient): Promise<T> => {
       const queryId = `${options.queryPrefix ?? ""}${randomUUID()}`;
       // A write ticket replaces it: constraints read `log_comment`.
@@ -177,13 +167,7 @@ const commandOn = async (
   query: string,
   options: StatementOptions,
 ): Promise<void> => {
-  await run(
-    server,
-    name,
-    () => summaryOf(query),
-    options,
-    (client, sent) => client.command({ query, ...sent }),
-  );
+  await run(server, name, query, options, (client, sent) => client.command({ query, ...sent }));
 };
 
 const viewOf = (
@@ -201,30 +185,18 @@ const viewOf = (
   return {
     names,
     rows: <Row>(name: StatementName, query: string, options?: StatementOptions) =>
-      run(
-        main,
-        name,
-        () => summaryOf(query),
-        withDefaults(options),
-        async (client, sent) => {
-          const result = await client.query({ query, format: "JSONEachRow", ...sent });
-          closeOnAbort(sent.abort_signal, () => result.close());
-          return result.json<Row>();
-        },
-      ),
+      run(main, name, query, withDefaults(options), async (client, sent) => {
+        const result = await client.query({ query, format: "JSONEachRow", ...sent });
+        closeOnAbort(sent.abort_signal, () => result.close());
+        return result.json<Row>();
+      }),
     async *chunks<Row>(name: StatementName, query: string, options?: StatementOptions) {
       const all = withDefaults(options);
-      const result = await run(
-        main,
-        name,
-        () => summaryOf(query),
-        all,
-        async (client, sent) => {
-          const begun = await client.query({ query, format: "JSONCompactEachRow", ...sent });
-          closeOnAbort(sent.abort_signal, () => begun.close());
-          return begun;
-        },
-      );
+      const result = await run(main, name, query, all, async (client, sent) => {
+        const begun = await client.query({ query, format: "JSONCompactEachRow", ...sent });
+        closeOnAbort(sent.abort_signal, () => begun.close());
+        return begun;
+      });
       const answer = result.stream<Row>();
       const chunks = (answer as AsyncIterable<readonly { json(): Row }[]>)[Symbol.asyncIterator]();
       try {
@@ -240,17 +212,11 @@ const viewOf = (
     },
     stream: async (name, query, options) => {
       const all = withDefaults(options);
-      const { stream: answer } = await run(
-        main,
-        name,
-        () => summaryOf(query),
-        all,
-        async (client, sent) => {
-          const begun = await client.exec({ query, ...sent });
-          closeOnAbort(sent.abort_signal, () => void begun.stream.destroy());
-          return begun;
-        },
-      );
+      const { stream: answer } = await run(main, name, query, all, async (client, sent) => {
+        const begun = await client.exec({ query, ...sent });
+        closeOnAbort(sent.abort_signal, () => void begun.stream.destroy());
+        return begun;
+      });
       // The client destroys answers whose socket is silent for so long.
       (answer as Readable & Partial<IncomingMessage>).socket?.setTimeout(all.timeoutMs ?? DEFAULT_TIMEOUT_MS);
       return answer;
@@ -262,30 +228,19 @@ const viewOf = (
       for (const one of ran) if (one.status === "rejected") throw one.reason;
     },
     insert: async (name, { table, rows }, options) => {
-      const summary = { operation: "INSERT", table };
-      await run(
-        main,
-        name,
-        () => summary,
-        withDefaults(options),
-        (client, sent) => client.insert({ table, values: rows, format: "JSONEachRow", ...sent }),
+      await run(main, name, { operation: "INSERT", table }, withDefaults(options), (client, sent) =>
+        client.insert({ table, values: rows, format: "JSONEachRow", ...sent }),
       );
     },
     upload: async (name, query, body, options) => {
-      await run(
-        main,
-        name,
-        () => summaryOf(query),
-        withDefaults(options),
-        async (client, sent) => {
-          const values = Readable.from([body], { objectMode: false });
-          const answer = await client.exec({ query, values, ...sent });
-          closeOnAbort(sent.abort_signal, () => void answer.stream.destroy());
-          answer.stream.resume();
-          await finished(answer.stream);
-          return answer;
-        },
-      );
+      await run(main, name, query, withDefaults(options), async (client, sent) => {
+        const values = Readable.from([body], { objectMode: false });
+        const answer = await client.exec({ query, values, ...sent });
+        closeOnAbort(sent.abort_signal, () => void answer.stream.destroy());
+        answer.stream.resume();
+        await finished(answer.stream);
+        return answer;
+      });
     },
     ping: () =>
       inTime(main, defaults, async (signal) => {

@@ -1,18 +1,9 @@
 import { Readable } from "node:stream";
 import { activeSpan, failSpan, type Span, startSpan, traceHeaders } from "@conversation-export/runtime";
 
-export type SpanExtra = { readonly http_headers?: Record<string, string> };
+type SpanExtra = { readonly http_headers?: Record<string, string> };
 
 export type StatementSummary = { readonly operation: string; readonly table: string | undefined };
-
-export type StatementSpans = {
-  /** Within a recorded span. ClickHouse adds its own. A stream's span ends with it. */
-  around<T>(
-    statement: { readonly name: string; readonly queryId: string },
-    summarise: () => StatementSummary,
-    send: (extra: SpanExtra) => Promise<T>,
-  ): Promise<T>;
-};
 
 const TARGET = /\b(?:INTO|FROM|UPDATE|TABLE)\s+(?!\()([A-Za-z_]\w*)/i;
 const COUNTS = ["read_rows", "read_bytes", "written_rows", "written_bytes"] as const;
@@ -42,7 +33,7 @@ const endWith = (stream: Readable, span: Span): void => {
 };
 
 /** The client's `tracer` sends no `traceparent`, splits queries and copies error messages, which may hold data. */
-export const createStatementSpans = (url: string): StatementSpans => {
+export const createStatementSpans = (url: string) => {
   const server = new URL(url);
   const database = decodeURIComponent(server.pathname.slice(1));
   const attributes = {
@@ -52,7 +43,12 @@ export const createStatementSpans = (url: string): StatementSpans => {
     "server.port": Number(server.port) || (server.protocol === "https:" ? 443 : 80),
   };
   return {
-    around: async ({ name, queryId }, summarise, send) => {
+    /** Within a recorded span. ClickHouse adds its own. A stream's span ends with it. */
+    around: async <T>(
+      { name, queryId }: { readonly name: string; readonly queryId: string },
+      summarise: () => StatementSummary,
+      send: (extra: SpanExtra) => Promise<T>,
+    ): Promise<T> => {
       const parent = activeSpan();
       if (parent === undefined) return send({});
       const { operation, table } = summarise();
