@@ -6,20 +6,11 @@ import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
 import { createSession } from "../session/session.ts";
 import { appliedSql, readMigrations } from "./migrate.ts";
-import { type SchemaState, statesOfMigrations } from "./schema-states.ts";
+import { statesOfMigrations } from "./schema-states.ts";
 import type { Topology } from "./migration-template.ts";
 import { UNFINISHED } from "../access/request-rows.ts";
 import { FIRST_SECRET } from "../upkeep/erasure/suppression-store.ts";
 
-export type ServerClock = {
-  readonly version: string;
-  /** Of the server, within `uncertainMs`. */
-  readonly aheadMs: number;
-  readonly uncertainMs: number;
-};
-
-export type Disk = { readonly name: string; readonly freeBytes: number; readonly totalBytes: number };
-export type StuckMutation = { readonly table: string; readonly id: string; readonly reason: string };
 export type UserQuota = {
   readonly name: string;
   /** Counts by `x-clickhouse-quota`. */
@@ -38,39 +29,8 @@ export type ReplicaState = {
   readonly total: number;
   readonly behindSeconds: number;
 };
-export type CrowdedPartition = {
-  readonly table: string;
-  readonly partition: string;
-  readonly parts: number;
-};
 
-/** @throws WarehouseError from every method */
-export type Inspector = {
-  clock(): Promise<ServerClock>;
-  schema(): Promise<SchemaState[]>;
-  /** In the syntax of GRANT, such as `SELECT, INSERT` and `system.parts`. */
-  may(privileges: string, on: string): Promise<boolean>;
-  grants(): Promise<string[]>;
-  settings(names: readonly string[]): Promise<Readonly<Record<string, string>>>;
-  /** By the user's profile, to other values than ClickHouse's. */
-  changedSettings(names: readonly string[]): Promise<ChangedSetting[]>;
-  /** That the user's queries may change, or with another value than the default. */
-  looseSettings(names: readonly string[]): Promise<string[]>;
-  raisableSettings(names: readonly string[]): Promise<string[]>;
-  /** 1: a single server; 0: an unknown cluster. */
-  replicas(): Promise<ReplicaCounts>;
-  replicaStates(): Promise<ReplicaState[]>;
-  quotas(): Promise<UserQuota[]>;
-  /** Missing, with other columns, or for a server that differs in `authenticatedUser`. */
-  wrongViews(): Promise<string[]>;
-  clientUsers(): Promise<ClientUser[] | null>;
-  disks(): Promise<Disk[]>;
-  stuckMutations(): Promise<StuckMutation[]>;
-  suppressionSecret(): Promise<string | null>;
-  openRequests(): Promise<{ readonly count: number; readonly oldestAgeMs: number }>;
-  crowdedPartitions(parts: number): Promise<CrowdedPartition[]>;
-  close(): Promise<void>;
-};
+export type Inspector = ReturnType<typeof createInspector>;
 
 const TIMEOUT_MS = 10_000;
 const MAX_ROWS = 10;
@@ -78,11 +38,8 @@ const MAX_ROWS = 10;
 const COUNTED_ROWS = 50_000;
 const QUOTA_KEY = "export-ops-doctor";
 
-export function createInspector(
-  deps: WarehouseAccess & {
-    readonly topology: Topology;
-  },
-): Inspector {
+/** @throws WarehouseError from every method */
+export function createInspector(deps: WarehouseAccess & { readonly topology: Topology }) {
   const { topology } = deps;
   const own = createSession({ ...deps, maxConnections: 4 });
   // Otherwise a profile that caches answers refuses system tables.
@@ -116,6 +73,7 @@ export function createInspector(
   }
 
   return {
+    /** `aheadMs`: of the server, within `uncertainMs`. */
     async clock() {
       const [before, timer] = [Date.now(), performance.now()];
       const rows = await session.rows<{ version: string; ms: string }>(
@@ -131,7 +89,8 @@ export function createInspector(
       const ofServers = await Promise.all(serverUrls(deps.url, topology).map(appliedOn));
       return statesOfMigrations(files, ofServers);
     },
-    async may(privileges, on) {
+    /** In the syntax of GRANT, such as `SELECT, INSERT` and `system.parts`. */
+    async may(privileges: string, on: string): Promise<boolean> {
       // CHECK GRANT allows no FORMAT clause.
       const answer = await session.stream("inspect.grants", `CHECK GRANT ${privileges} ON ${on}`);
       return (await text(answer)).trim() === "1";
@@ -140,7 +99,7 @@ export function createInspector(
       const rows = await session.rows<Record<string, string>>("inspect.all_grants", "SHOW GRANTS FINAL");
       return rows.flatMap((row) => Object.values(row));
     },
-    async settings(names) {
+    async settings(names: readonly string[]): Promise<Readonly<Record<string, string>>> {
       // One query each: the user may not read system.settings.
       const entries = await Promise.all(
         names.map(async (name): Promise<[string, string]> => {
@@ -154,7 +113,8 @@ export function createInspector(
       );
       return Object.fromEntries(entries);
     },
-    async changedSettings(names) {
+    /** By the user's profile, to other values than ClickHouse's. */
+    async changedSettings(names: readonly string[]): Promise<ChangedSetting[]> {
       const asked = profiled.with({ timeoutMs: TIMEOUT_MS });
       // Raw: the profile may change how rows are written.
       const answer = await asked.stream(
@@ -179,7 +139,8 @@ export function createInspector(
         ...(offset > 0 ? [{ name: "offset", value: String(offset), isFixed: false }] : []),
       ];
     },
-    async looseSettings(names) {
+    /** That the user's queries may change, or with another value than the default. */
+    async looseSettings(names: readonly string[]): Promise<string[]> {
       const rows = await profiled.with({ timeoutMs: TIMEOUT_MS }).rows<{ name: string }>(
         "inspect.loose_settings",
         `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND (readonly = 0 OR value != default)
@@ -188,7 +149,7 @@ export function createInspector(
       );
       return rows.map(({ name }) => name);
     },
-    async raisableSettings(names) {
+    async raisableSettings(names: readonly string[]): Promise<string[]> {
       const rows = await profiled.with({ timeoutMs: TIMEOUT_MS }).rows<{ name: string }>(
         "inspect.raisable_settings",
         `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND readonly = 0 AND max IS NULL
@@ -197,7 +158,8 @@ export function createInspector(
       );
       return rows.map(({ name }) => name);
     },
-    async replicas() {
+    /** 1: a single server; 0: an unknown cluster. */
+    async replicas(): Promise<ReplicaCounts> {
       if (topology.cluster === null) return { least: 1, most: 1 };
       const rows = await session.rows<{ least: string | number; most: string | number }>(
         "inspect.replicas",
@@ -207,7 +169,7 @@ export function createInspector(
       );
       return { least: Number(rows[0]?.least ?? 1), most: Number(rows[0]?.most ?? 1) };
     },
-    async replicaStates() {
+    async replicaStates(): Promise<ReplicaState[]> {
       const rows = await session.rows<Readonly<Record<keyof ReplicaState, string | number>>>(
         "inspect.replica_states",
         `SELECT hostName() AS server, countIf(is_readonly) AS readOnly, min(active_replicas) AS active,
@@ -222,7 +184,7 @@ export function createInspector(
         behindSeconds: Number(behindSeconds),
       }));
     },
-    async quotas() {
+    async quotas(): Promise<UserQuota[]> {
       const rows = await session.rows<{ name: string; key: string; timed: boolean | number }>(
         "inspect.quotas",
         `SELECT quota_name AS name, any(quota_key) AS key, max(max_execution_time IS NOT NULL) AS timed
@@ -231,8 +193,9 @@ export function createInspector(
       );
       return rows.map(({ name, key, timed }) => ({ name, byKey: key === QUOTA_KEY, ofTime: Boolean(timed) }));
     },
-    clientUsers: () => readClientUsers(session),
-    async wrongViews() {
+    clientUsers: (): Promise<ClientUser[] | null> => readClientUsers(session),
+    /** Missing, with other columns, or for a server that differs in `authenticatedUser`. */
+    async wrongViews(): Promise<string[]> {
       const database = analyticsDatabase(decodeURIComponent(new URL(deps.url).pathname.slice(1)));
       const rows = await session.rows<{ view: string; name: string }>(
         "inspect.views",
@@ -261,14 +224,14 @@ export function createInspector(
       }));
     },
     async stuckMutations() {
-      return session.rows<StuckMutation>(
+      return session.rows<{ table: string; id: string; reason: string }>(
         "inspect.mutations",
         `SELECT table, mutation_id AS id, latest_fail_reason AS reason FROM ${system("mutations")}
          WHERE database = currentDatabase() AND NOT is_done AND latest_fail_reason != ''
          ORDER BY create_time LIMIT ${MAX_ROWS}`,
       );
     },
-    async crowdedPartitions(parts) {
+    async crowdedPartitions(parts: number) {
       const rows = await session.rows<{ table: string; partition: string; parts: string | number }>(
         "inspect.parts",
         `SELECT table, partition, count() AS parts FROM ${system("parts")}
@@ -278,7 +241,7 @@ export function createInspector(
       );
       return rows.map((row) => ({ ...row, parts: Number(row.parts) }));
     },
-    async suppressionSecret() {
+    async suppressionSecret(): Promise<string | null> {
       const rows = await session.rows<{ value: string }>("inspect.secret", FIRST_SECRET);
       return rows[0]?.value ?? null;
     },
@@ -290,7 +253,7 @@ export function createInspector(
       );
       return { count: Number(rows[0]?.requests ?? 0), oldestAgeMs: Number(rows[0]?.age ?? 0) };
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       await Promise.all([own.close(), profiled.close()]);
     },
   };
