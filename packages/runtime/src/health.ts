@@ -6,8 +6,6 @@ import type { Metrics } from "./metrics.ts";
 /** A string: the reason of a failure. */
 export type HealthCheck = () => boolean | string;
 
-export type HealthServer = { start(): Promise<{ port: number }>; stop(): Promise<void> };
-
 const text = (response: ServerResponse, status: number, type: string, body: string): void => {
   response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
 };
@@ -18,7 +16,7 @@ export const createHealthServer = (deps: {
   metrics: Metrics;
   checks: { live: HealthCheck; ready: HealthCheck };
   log: Logger;
-}): HealthServer => {
+}) => {
   const { host, port, metrics, checks, log } = deps;
 
   const answerCheck = (response: ServerResponse, check: HealthCheck): void => {
@@ -49,7 +47,7 @@ export const createHealthServer = (deps: {
   });
 
   return {
-    start: () =>
+    start: (): Promise<{ port: number }> =>
       new Promise((resolve, reject) => {
         server.once("error", reject);
         server.listen(port, host, () => {
@@ -59,7 +57,7 @@ export const createHealthServer = (deps: {
           resolve({ port: bound });
         });
       }),
-    stop: () =>
+    stop: (): Promise<void> =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();

@@ -17,10 +17,6 @@ const STALE_BATCH_MS = 20;
 
 type FetchedPart = { readonly fetchedOffset: string; readonly messages: readonly PassedBatch[] };
 
-export type BatchReader = {
-  eachBatch(payload: EachBatchPayload): Promise<void>;
-};
-
 /** In slices, which leave the event loop free for heartbeats. */
 export const createBatchReader = (deps: {
   readonly membership: Membership;
@@ -30,7 +26,7 @@ export const createBatchReader = (deps: {
   readonly commits: Pick<Commits, "sendBy">;
   readonly isLasting: DamageCheck;
   readonly onMessages: (slice: MessageSlice) => Taken;
-}): BatchReader => {
+}) => {
   const { membership, gate, topics, pauses, commits, isLasting } = deps;
   const sizer = createSliceSizer(SLICE_MS);
 

@@ -3,16 +3,11 @@ const LARGEST_SLICE = 4096;
 /** One slice may be slow because of a garbage collection. */
 const LARGEST_STEP = 4;
 
-export type SliceSizer = {
-  size(): number;
-  took(count: number, ms: number): void;
-};
-
-export const createSliceSizer = (sliceMs: number): SliceSizer => {
+export const createSliceSizer = (sliceMs: number) => {
   let size = FIRST_SLICE;
   return {
-    size: () => size,
-    took: (count, ms) => {
+    size: (): number => size,
+    took: (count: number, ms: number): void => {
       if (count === 0) return;
       const fitting = Math.floor((count / Math.max(ms, 0.01)) * sliceMs);
       const smallest = Math.ceil(size / LARGEST_STEP);

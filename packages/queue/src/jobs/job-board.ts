@@ -5,11 +5,6 @@ import type { FastifyInstance } from "fastify";
 import { createJobQueues } from "../contract/job-queues.ts";
 import { clientOf, createRedis } from "../redis/redis.ts";
 
-export type JobBoard = {
-  start(): Promise<void>;
-  stop(): Promise<void>;
-};
-
 /** At `/board`, read-only: operators act by the command line. */
 export const createJobBoard = (
   deps: RedisServer & {
@@ -19,7 +14,7 @@ export const createJobBoard = (
     readonly passwords: readonly string[];
     readonly log: Logger;
   },
-): JobBoard => {
+) => {
   const { host, port, log } = deps;
   const expected = deps.passwords.map((password) => digest(deps.user, password));
   const redis = createRedis({ ...deps, log: log.child({}, { level: "error" }) });
@@ -27,7 +22,7 @@ export const createJobBoard = (
   let app: FastifyInstance | undefined;
 
   return {
-    start: async () => {
+    start: async (): Promise<void> => {
       await redis.start();
       // The board's modules would delay every process that uses the queue.
       const { buildJobBoard } = await import("./job-board-app.ts");
@@ -39,7 +34,7 @@ export const createJobBoard = (
       await app.listen({ host, port });
       log.info({ host, port: (app.server.address() as AddressInfo).port }, "board listens");
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       await app?.close();
       await redis.stop();
       await queues.close();

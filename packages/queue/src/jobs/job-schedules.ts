@@ -24,11 +24,6 @@ export const schedule = <Data, Result>(
   everyMs: number | null,
 ): Schedule => ({ name: type.name, data: check("bad_data", type.data, data), everyMs });
 
-export type Schedules = {
-  start(): Promise<void>;
-  stop(): Promise<void>;
-};
-
 /** Aligns Redis at the start, later repairs missing runs; one process at a time. */
 export const createSchedules = (
   deps: RedisServer & {
@@ -37,7 +32,7 @@ export const createSchedules = (
     readonly log: Logger;
     readonly checkEveryMs?: number;
   },
-): Schedules => {
+) => {
   const { schedules, metrics, log, checkEveryMs = CHECK_EVERY_MS } = deps;
   const redis = createRedis({ ...deps, log: log.child({}, { level: "error" }) });
   const client = clientOf(redis);
@@ -151,11 +146,11 @@ export const createSchedules = (
   });
 
   return {
-    start: async () => {
+    start: async (): Promise<void> => {
       await redis.start();
       await watch.start();
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       // Before the connection closes, so that a check releases its lock.
       await watch.stop();
       await redis.stop();

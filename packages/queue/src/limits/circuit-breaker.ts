@@ -2,12 +2,7 @@ import { within } from "@conversation-export/runtime";
 
 const ALONE_FOR_MS = 1_000;
 
-/** A circuit breaker: after a failure one call a second tries again. */
-export type CircuitBreaker = {
-  /** undefined: no answer; never rejects. */
-  ask<Answer extends {} | null>(question: () => Promise<Answer>): Promise<Answer | undefined>;
-};
-
+/** After a failure one call a second tries again. */
 export const createCircuitBreaker = (deps: {
   readonly isConnected: () => boolean;
   readonly answerWithinMs: number;
@@ -15,7 +10,7 @@ export const createCircuitBreaker = (deps: {
   readonly onBack?: () => void;
   /** Monotonic milliseconds. */
   readonly clock?: () => number;
-}): CircuitBreaker => {
+}) => {
   const { isConnected, answerWithinMs, onAway, onBack, clock = () => performance.now() } = deps;
   let aloneSince: number | undefined;
   let probing = false;
@@ -24,7 +19,8 @@ export const createCircuitBreaker = (deps: {
     isConnected() && (aloneSince === undefined || (!probing && clock() - aloneSince >= ALONE_FOR_MS));
 
   return {
-    ask: async (question) => {
+    /** undefined: no answer; never rejects. */
+    ask: async <Answer extends {} | null>(question: () => Promise<Answer>): Promise<Answer | undefined> => {
       if (!mayAsk()) return undefined;
       const probe = aloneSince !== undefined;
       if (probe) probing = true;

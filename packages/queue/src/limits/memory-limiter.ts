@@ -2,23 +2,14 @@ import type { RateWindow } from "@conversation-export/domain";
 import { LRUCache } from "lru-cache";
 import { type Allowance, describeAllowance, type WindowCount } from "./allowance.ts";
 
-/** `windows` must not be empty. */
-export type MemoryLimiter = {
-  /** In all windows, or in none when one is used up. */
-  consume(key: string, windows: readonly RateWindow[]): Allowance;
-  refund(key: string, windows: readonly RateWindow[]): void;
-  /** Counts nothing; `remaining` is before the request. */
-  peek(key: string, windows: readonly RateWindow[]): Allowance;
-};
+type Windows = readonly RateWindow[];
 
-export const createMemoryLimiter = (deps: {
-  readonly maxKeys: number;
-  readonly now?: () => number;
-}): MemoryLimiter => {
+/** `windows` must not be empty. */
+export const createMemoryLimiter = (deps: { readonly maxKeys: number; readonly now?: () => number }) => {
   const { maxKeys, now: clock = Date.now } = deps;
   const keys = new LRUCache<string, ReadonlyMap<number, WindowCount>>({ max: maxKeys });
 
-  const look = (key: string, windows: readonly RateWindow[]) => {
+  const look = (key: string, windows: Windows) => {
     const now = clock();
     const known = keys.peek(key);
     const counts = windows.map(({ seconds }): WindowCount => {
@@ -33,7 +24,7 @@ export const createMemoryLimiter = (deps: {
     return { now, counts, allowed };
   };
 
-  const remember = (key: string, windows: readonly RateWindow[], counts: readonly WindowCount[]): void => {
+  const remember = (key: string, windows: Windows, counts: readonly WindowCount[]): void => {
     const begun = new Map<number, WindowCount>();
     for (const [index, { seconds }] of windows.entries()) {
       const found = counts[index];
@@ -44,13 +35,14 @@ export const createMemoryLimiter = (deps: {
   };
 
   return {
-    consume: (key, windows) => {
+    /** In all windows, or in none when one is used up. */
+    consume: (key: string, windows: Windows): Allowance => {
       const { now, counts: before, allowed } = look(key, windows);
       const counts = allowed ? before.map(({ count, end }) => ({ count: count + 1, end })) : before;
       remember(key, windows, counts);
       return describeAllowance(windows, counts, { allowed, shared: false, now });
     },
-    refund: (key, windows) => {
+    refund: (key: string, windows: Windows): void => {
       const { counts } = look(key, windows);
       remember(
         key,
@@ -58,7 +50,8 @@ export const createMemoryLimiter = (deps: {
         counts.map(({ count, end }) => ({ count: Math.max(count - 1, 0), end })),
       );
     },
-    peek: (key, windows) => {
+    /** Counts nothing; `remaining` is before the request. */
+    peek: (key: string, windows: Windows): Allowance => {
       const { now, counts, allowed } = look(key, windows);
       return describeAllowance(windows, counts, { allowed, shared: false, now });
     },

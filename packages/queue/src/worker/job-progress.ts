@@ -2,17 +2,11 @@ import type { JobProgress } from "../contract/job.ts";
 
 const WRITE_EVERY_MS = 500;
 
-export type ProgressWriter = {
-  /** At most twice a second. */
-  report(progress: JobProgress): Promise<void>;
-  flush(): Promise<void>;
-};
-
 /** Progress is for operators only, so errors are ignored. */
 export const createProgressWriter = (
   write: (progress: JobProgress) => Promise<unknown>,
   now: () => number = () => performance.now(),
-): ProgressWriter => {
+) => {
   let last = Number.NEGATIVE_INFINITY;
   let pending: JobProgress | undefined;
 
@@ -25,7 +19,8 @@ export const createProgressWriter = (
   };
 
   return {
-    report: async (progress) => {
+    /** At most twice a second. */
+    report: async (progress: JobProgress): Promise<void> => {
       pending = progress;
       if (now() - last >= WRITE_EVERY_MS) await flush();
     },

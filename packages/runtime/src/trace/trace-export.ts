@@ -13,11 +13,6 @@ import { createTraceSampler, type ForeignTraces } from "./trace-sampler.ts";
 
 export type SpanFate = (count: number, fate: "exported" | "failed" | "dropped", error?: Error) => void;
 
-export type TraceExport = {
-  /** Rejects when the receiver does not take the last spans. */
-  shutdown(): Promise<void>;
-};
-
 export const MAX_WAITING = 4_096;
 const MAX_SENT = 512;
 const SEND_EVERY_MS = 1_000;
@@ -29,7 +24,7 @@ export const startTraceExport = (deps: {
   readonly foreign: ForeignTraces;
   readonly onFate: SpanFate;
   readonly exporter?: SpanExporter | undefined;
-}): TraceExport => {
+}) => {
   const { settings, foreign, onFate } = deps;
   const exporter =
     deps.exporter ??
@@ -80,7 +75,8 @@ export const startTraceExport = (deps: {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(provider);
   return {
-    shutdown: () => {
+    /** Rejects when the receiver does not take the last spans. */
+    shutdown: (): Promise<void> => {
       trace.disable();
       context.disable();
       return provider.shutdown();

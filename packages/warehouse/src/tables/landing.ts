@@ -6,7 +6,7 @@ import {
   withoutSchemaPrefix,
 } from "@conversation-export/domain";
 import type { RowBinary } from "./row-binary.ts";
-import { createTableBuffer, type TableBuffer } from "./table-buffer.ts";
+import { createTableBuffer } from "./table-buffer.ts";
 
 type HeaderValue = Buffer | string | null;
 
@@ -19,13 +19,6 @@ export type LandingEvent = {
   readonly value: Buffer | null;
   readonly headers: Readonly<Record<string, HeaderValue | readonly HeaderValue[] | undefined>>;
   readonly timestamp: number;
-};
-
-export type LandingRows = {
-  readonly table: TableBuffer;
-  add(record: ExportRecord, event: LandingEvent): void;
-  fillUpload(instant: Micros): void;
-  clear(): void;
 };
 
 const COLUMNS = [
@@ -87,13 +80,13 @@ export const headersOfLanding = (
   return Object.fromEntries(headers);
 };
 
-export const createLandingRows = (days: number, initialBytes: number): LandingRows => {
+export const createLandingRows = (days: number, initialBytes: number) => {
   const table = createTableBuffer("landing", COLUMNS, initialBytes);
   const { row } = table;
   const expiryPlaces: number[] = [];
   return {
     table,
-    add(record, event) {
+    add(record: ExportRecord, event: LandingEvent): void {
       row.string(event.topic);
       row.uint16(event.partition);
       row.uint64(event.offset);
@@ -116,12 +109,12 @@ export const createLandingRows = (days: number, initialBytes: number): LandingRo
       row.uint16(0);
       table.endRow();
     },
-    fillUpload(instant) {
+    fillUpload(instant: Micros): void {
       table.fillUpload(instant);
       const expiresOn = Math.floor(instant / MICROS_IN_DAY) + days + 1;
       for (const at of expiryPlaces) row.fillUint16(at, expiresOn);
     },
-    clear() {
+    clear(): void {
       table.clear();
       expiryPlaces.length = 0;
     },

@@ -1,15 +1,8 @@
 import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 
-/** In the order of the names. @throws WarehouseError */
-export type ColumnTypes = (
-  table: string,
-  columns: readonly string[],
-  signal?: AbortSignal,
-) => Promise<readonly string[]>;
-
-/** Asks again for missing columns: a migration may add some. */
-export const createColumnTypes = ({ session }: { readonly session: Session }): ColumnTypes => {
+/** In the order of the names; asks again for missing ones: a migration may add some. @throws WarehouseError */
+export const createColumnTypes = ({ session }: { readonly session: Session }) => {
   const known = new Map<string, ReadonlyMap<string, string>>();
 
   const typesIn = (table: string, columns: readonly string[]): string[] | undefined => {
@@ -17,7 +10,7 @@ export const createColumnTypes = ({ session }: { readonly session: Session }): C
     return types.every((type) => type !== undefined) ? types : undefined;
   };
 
-  return async (table, columns, signal) => {
+  return async (table: string, columns: readonly string[], signal?: AbortSignal): Promise<string[]> => {
     const types = typesIn(table, columns);
     if (types !== undefined) return types;
     const rows = await session.rows<{ name: string; type: string }>(

@@ -10,14 +10,7 @@ import { type EncodedTable, ENCODINGS } from "../tables/encodings.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
 import { createTableBuffer, type TableBuffer } from "../tables/table-buffer.ts";
 
-export type RecordEncoder = {
-  /** In order of insertion: the last makes the version live. */
-  readonly tables: readonly TableBuffer[];
-  /** @throws TypeError for a record of another kind */
-  encode(record: ExportRecord): void;
-};
-
-export const createEncoder = (type: EventType, initialBytes: number): RecordEncoder => {
+export const createEncoder = (type: EventType, initialBytes: number) => {
   const isDated = KIND_OF[type].code !== null;
   const names: EncodedTable[] = [...(isDated ? ([RECORD_DATES] as const) : []), CHANGES, ...TABLES_OF[type]];
   const encoders = names.map((name) => {
@@ -26,8 +19,10 @@ export const createEncoder = (type: EventType, initialBytes: number): RecordEnco
     return { buffer: createTableBuffer(name, columns, bytes), encode };
   });
   return {
-    tables: encoders.map(({ buffer }) => buffer),
-    encode(record) {
+    /** In order of insertion: the last makes the version live. */
+    tables: encoders.map(({ buffer }): TableBuffer => buffer),
+    /** @throws TypeError for a record of another kind */
+    encode(record: ExportRecord): void {
       if (record.type !== type) throw new TypeError(`a ${record.type} where a ${type} belongs`);
       for (const { buffer, encode } of encoders) encode(buffer, record);
     },

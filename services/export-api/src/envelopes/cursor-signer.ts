@@ -4,25 +4,20 @@ import { badRequest } from "../http/api-error.ts";
 
 const MAC_BYTES = 32;
 
-/** base64url of an HMAC-SHA256 and the content. */
-export type CursorSigner = {
-  /** `covered`: content and what the cursor belongs to. */
-  sign(content: string, covered: string): string;
-  /** undefined when not signed by this service. */
-  open(cursor: string, coveredOf: (content: string) => string): string | undefined;
-};
-
 export type CursorSecrets = { readonly secret: string; readonly previousSecret?: string | undefined };
 
-export const createCursorSigner = (deps: CursorSecrets): CursorSigner => {
+/** base64url of an HMAC-SHA256 and the content. */
+export const createCursorSigner = (deps: CursorSecrets) => {
   const key = deriveKey(deps.secret, "cursors");
   const keys = deps.previousSecret === undefined ? [key] : [key, deriveKey(deps.previousSecret, "cursors")];
   const mac = (by: Buffer, covered: string): Buffer => createHmac("sha256", by).update(covered).digest();
 
   return {
-    sign: (content, covered) =>
+    /** `covered`: content and what the cursor belongs to. */
+    sign: (content: string, covered: string): string =>
       Buffer.concat([mac(key, covered), Buffer.from(content)]).toString("base64url"),
-    open: (cursor, coveredOf) => {
+    /** undefined when not signed by this service. */
+    open: (cursor: string, coveredOf: (content: string) => string): string | undefined => {
       const bytes = Buffer.from(cursor, "base64url");
       // Node's decoder skips other characters; only the exact spelling is accepted.
       if (bytes.length <= MAC_BYTES || bytes.toString("base64url") !== cursor) return undefined;

@@ -3,13 +3,6 @@ import { API_PREFIX } from "./service-address.ts";
 
 const MOST_EDITS = 2;
 
-export type PathMethods = {
-  add(path: string, methods: readonly string[]): void;
-  of(target: string): readonly string[] | undefined;
-  /** The most similar path, with `{id}` for a parameter. */
-  closest(target: string): string | undefined;
-};
-
 /** Not an entrance such as `/api`, nor a wildcard. */
 const OF_OPERATION = /^\/[^/*]+\/[^*]+$/;
 
@@ -25,19 +18,20 @@ const pathnameOf = (target: string): string => {
 const toPattern = (path: string): RegExp =>
   new RegExp(`^${path.replaceAll(/[.+]/g, "\\$&").replaceAll(/:\w+/g, "[^/]+").replaceAll("*", ".*")}$`);
 
-export const createPathMethods = (): PathMethods => {
+export const createPathMethods = () => {
   const entries = new Map<string, { pattern: RegExp; methods: string[] }>();
   return {
-    add: (path, methods) => {
+    add: (path: string, methods: readonly string[]): void => {
       const entry = entries.get(path);
       if (entry === undefined) entries.set(path, { pattern: toPattern(path), methods: [...methods] });
       else entry.methods.push(...methods);
     },
-    of: (target) => {
+    of: (target: string): readonly string[] | undefined => {
       const pathname = pathnameOf(target);
       return [...entries.values()].find(({ pattern }) => pattern.test(pathname))?.methods;
     },
-    closest: (target) => {
+    /** The most similar path, with `{id}` for a parameter. */
+    closest: (target: string): string | undefined => {
       const paths = [...entries].filter(([path]) => OF_OPERATION.test(path));
       const pathname = pathnameOf(target)
         .replaceAll(/\/{2,}/g, "/")

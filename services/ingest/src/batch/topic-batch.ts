@@ -29,12 +29,6 @@ export type BatchLimits = {
   readonly maxAgeMs: number;
 };
 
-export type TopicBatches = {
-  open(epoch: number): TopicBatch;
-  /** Nothing may read its rows any more. */
-  reuse(batch: TopicBatch): void;
-};
-
 const MAX_SPARE = 2;
 const LEAST_BYTES = 1 << 20;
 const HEADROOM = 1.25;
@@ -56,7 +50,7 @@ export const createTopicBatches = (deps: {
   readonly traces: EventTraces | null;
   readonly gate: Pick<SuppressionGate, "judgement">;
   readonly now: () => number;
-}): TopicBatches => {
+}) => {
   const { topic, type, landingDays, traces, now } = deps;
   const spare: Batch[] = [];
   // Weak, because the memory of an unused batch is outside the budget.
@@ -69,7 +63,7 @@ export const createTopicBatches = (deps: {
   };
 
   return {
-    open: (epoch) => ({
+    open: (epoch: number): TopicBatch => ({
       epoch,
       openedAt: now(),
       rows: nextRows(),
@@ -81,7 +75,8 @@ export const createTopicBatches = (deps: {
       trace: traces === null ? null : traces(topic),
       judgedBy: deps.gate.judgement(),
     }),
-    reuse: ({ rows }) => {
+    /** Nothing may read its rows any more. */
+    reuse: ({ rows }: TopicBatch): void => {
       // A batch far below its capacity follows a rush: free its memory.
       if (spare.length >= MAX_SPARE || rows.bytes() < rows.capacity() / 8) return;
       rows.clear();
@@ -95,25 +90,14 @@ export const isFull = ({ rows, sources, deadLetters }: TopicBatch, limits: Batch
   rows.bytes() >= limits.maxBytes ||
   rows.spansTooManyPartitions();
 
-export type BatchCutter = {
-  openFor(epoch: number): TopicBatch;
-  current(): TopicBatch | undefined;
-  cut(): TopicBatch | undefined;
-  makeDue(): void;
-  isDue(): boolean;
-  /** If so, batches grow older: ClickHouse gets fewer and larger parts. */
-  setBehind(isBehind: boolean): void;
-  stop(): void;
-};
-
 const CATCH_UP_FACTOR = 3;
 
 export const createBatchCutter = (deps: {
-  readonly batches: Pick<TopicBatches, "open">;
+  readonly batches: { open(epoch: number): TopicBatch };
   readonly limits: Pick<BatchLimits, "maxAgeMs">;
   readonly now: () => number;
   readonly onDue: () => void;
-}): BatchCutter => {
+}) => {
   const { batches, limits, now, onDue } = deps;
   let current: TopicBatch | undefined;
   let isDue = false;
@@ -129,7 +113,7 @@ export const createBatchCutter = (deps: {
   };
 
   return {
-    openFor: (epoch) => {
+    openFor: (epoch: number): TopicBatch => {
       if (current !== undefined) return current;
       current = batches.open(epoch);
       isDue = false;
@@ -137,8 +121,8 @@ export const createBatchCutter = (deps: {
       waitForAge(current);
       return current;
     },
-    current: () => current,
-    cut: () => {
+    current: (): TopicBatch | undefined => current,
+    cut: (): TopicBatch | undefined => {
       const batch = current;
       if (batch === undefined) return undefined;
       clearTimeout(timer);
@@ -146,11 +130,12 @@ export const createBatchCutter = (deps: {
       isDue = false;
       return batch;
     },
-    makeDue: () => {
+    makeDue: (): void => {
       isDue = true;
     },
-    isDue: () => isDue,
-    setBehind: (value) => {
+    isDue: (): boolean => isDue,
+    /** If so, batches grow older: ClickHouse gets fewer and larger parts. */
+    setBehind: (value: boolean): void => {
       isBehind = value;
     },
     stop: () => clearTimeout(timer),

@@ -1,17 +1,6 @@
 import { createLoop } from "@conversation-export/runtime";
 
-export type AnswerMonitor = {
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Else the reason why not. */
-  answers(): true | string;
-};
-
-export const createAnswerMonitor = (deps: {
-  name: string;
-  ping: () => Promise<void>;
-  everyMs: number;
-}): AnswerMonitor => {
+export const createAnswerMonitor = (deps: { name: string; ping: () => Promise<void>; everyMs: number }) => {
   const { name, ping, everyMs } = deps;
   let answer: true | string = `${name} has not been asked yet`;
 
@@ -27,15 +16,16 @@ export const createAnswerMonitor = (deps: {
   const watch = createLoop({ turn: ask, pauseMs: everyMs, pauseFirst: true });
 
   return {
-    start: async () => {
+    start: async (): Promise<void> => {
       await ask();
       await watch.start();
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       const stopped = watch.stop();
       answer = "stopping";
       await stopped;
     },
-    answers: () => answer,
+    /** Else the reason why not. */
+    answers: (): true | string => answer,
   };
 };

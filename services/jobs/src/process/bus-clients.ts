@@ -1,26 +1,16 @@
 import type { JobHandler } from "@conversation-export/queue";
-import { type Logger, ServiceError, unlessAborted, within } from "@conversation-export/runtime";
-
-type BusClient = { start(): Promise<void>; stop(): Promise<void> };
-
-/** Jobs without Kafka run while it is away. */
-export type BusClients = {
-  /** Does not wait. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** @throws ServiceError `kafka_unavailable` (retryable) after `patienceMs` */
-  connected(signal: AbortSignal): Promise<void>;
-};
+import { type Logger, type Part, ServiceError, unlessAborted, within } from "@conversation-export/runtime";
 
 const PATIENCE_MS = 30_000;
 
+/** Jobs without Kafka run while it is away. */
 export const createBusClients = (deps: {
-  readonly clients: readonly BusClient[];
+  readonly clients: readonly Pick<Part, "start" | "stop">[];
   readonly log: Logger;
   /** Such as rejected credentials. */
   readonly onFatal: (error: unknown) => void;
   readonly patienceMs?: number;
-}): BusClients => {
+}) => {
   const { clients, log, onFatal, patienceMs = PATIENCE_MS } = deps;
   let isStopping = false;
   let all: Promise<unknown> = Promise.reject(
@@ -29,7 +19,8 @@ export const createBusClients = (deps: {
   all.catch(() => undefined);
 
   return {
-    start: () => {
+    /** Does not wait. */
+    start: (): Promise<void> => {
       all = Promise.all(clients.map((client) => client.start()));
       all.catch((error: unknown) => {
         if (isStopping) return;
@@ -38,11 +29,12 @@ export const createBusClients = (deps: {
       });
       return Promise.resolve();
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       isStopping = true;
       await Promise.all(clients.map((client) => client.stop()));
     },
-    connected: async (signal) => {
+    /** @throws ServiceError `kafka_unavailable` (retryable) after `patienceMs` */
+    connected: async (signal: AbortSignal): Promise<void> => {
       await within(unlessAborted(all, signal), patienceMs, () => {
         throw new ServiceError("kafka_unavailable", "Kafka does not answer", { retryable: true });
       });
@@ -51,7 +43,7 @@ export const createBusClients = (deps: {
 };
 
 export const withBus = <Data, Result, State>(
-  bus: Pick<BusClients, "connected">,
+  bus: Pick<ReturnType<typeof createBusClients>, "connected">,
   handler: JobHandler<Data, Result, State>,
 ): JobHandler<Data, Result, State> => ({
   type: handler.type,

@@ -1,5 +1,5 @@
 import { type Logger, type Metrics, retry } from "@conversation-export/runtime";
-import { createPartCounts, createSession, type Session } from "@conversation-export/warehouse";
+import { createPartCounts, createSession } from "@conversation-export/warehouse";
 import type { Config } from "../config.ts";
 import { createAnswerMonitor } from "./answer-monitor.ts";
 import { registerPartMetrics } from "./part-metrics.ts";
@@ -7,22 +7,13 @@ import { registerPartMetrics } from "./part-metrics.ts";
 /** More than all jobs need: a statement may take an hour. */
 const WAREHOUSE_CONNECTIONS = 64;
 
-export type Warehouse = {
-  readonly session: Session;
-  /** Rejects after `stop`. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Else the reason why not. */
-  answers(): true | string;
-};
-
 export const createWarehouse = (deps: {
   readonly config: Pick<Config, "clickhouse" | "topology">;
   readonly application: string;
   readonly askEveryMs: number;
   readonly metrics: Metrics;
   readonly log: Logger;
-}): Warehouse => {
+}) => {
   const { config, application, askEveryMs, metrics, log } = deps;
   const session = createSession({
     ...config.clickhouse,
@@ -36,7 +27,8 @@ export const createWarehouse = (deps: {
 
   return {
     session,
-    start: async () => {
+    /** Rejects after `stop`. */
+    start: async (): Promise<void> => {
       await watch.start();
       await retry(session.ping, {
         signal: stopping.signal,
@@ -45,7 +37,7 @@ export const createWarehouse = (deps: {
         },
       });
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       stopping.abort();
       await watch.stop();
       await session.close();

@@ -2,19 +2,12 @@ import type { CampaignRow, CampaignStore, ClientStore } from "@conversation-expo
 import { CommandError } from "../explain/explain.ts";
 import { type Print, renderJson, renderTable } from "../output/print.ts";
 
-export type NewCampaign = {
+type NewCampaign = {
   readonly clientId: string;
   readonly key: string;
   /** Tags; empty: any language. */
   readonly languages: readonly string[];
   readonly json: boolean;
-};
-
-export type Campaigns = {
-  create(campaign: NewCampaign): Promise<void>;
-  /** `clientId` null: all clients. */
-  list(clientId: string | null, json: boolean): Promise<void>;
-  delete(clientId: string, key: string, json: boolean): Promise<void>;
 };
 
 const view = (campaign: CampaignRow) => ({
@@ -31,7 +24,7 @@ export const createCampaigns = (deps: {
   clients: Pick<ClientStore, "findClient">;
   print: Print;
   now: () => Date;
-}): Campaigns => {
+}) => {
   const { store, clients, print, now } = deps;
 
   const requireClient = async (clientId: string): Promise<void> => {
@@ -42,7 +35,7 @@ export const createCampaigns = (deps: {
   };
 
   return {
-    create: async ({ clientId, key, languages, json }) => {
+    create: async ({ clientId, key, languages, json }: NewCampaign): Promise<void> => {
       await requireClient(clientId);
       const found = await store.find(clientId, key);
       if (found !== null && !found.deleted) {
@@ -56,7 +49,8 @@ export const createCampaigns = (deps: {
       if (json) print(renderJson(view(campaign)));
       else print(`created the campaign ${key} of the client ${clientId}`);
     },
-    list: async (clientId, json) => {
+    /** `clientId` null: all clients. */
+    list: async (clientId: string | null, json: boolean): Promise<void> => {
       if (clientId !== null && (await clients.findClient(clientId)) === null) {
         throw new CommandError(
           `there is no client ${clientId}: \`export-ops clients list\` shows those that exist`,
@@ -73,7 +67,7 @@ export const createCampaigns = (deps: {
       ]);
       print(renderTable(["CLIENT", "CAMPAIGN", "STATE", "LANGUAGES", "CREATED"], rows));
     },
-    delete: async (clientId, key, json) => {
+    delete: async (clientId: string, key: string, json: boolean): Promise<void> => {
       const found = await store.find(clientId, key);
       if (found === null || found.deleted) {
         throw new CommandError(

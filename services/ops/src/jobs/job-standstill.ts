@@ -5,13 +5,6 @@ import type { Print } from "../output/print.ts";
 const RUNNING_PATIENCE_MS = 30_000;
 const WAITING_PATIENCE_MS = 10_000;
 
-export type StandstillMonitor = {
-  see(job: JobView): void;
-  /** Call it every second. */
-  look(): Promise<void>;
-  restart(): void;
-};
-
 const movementOf = ({ state, attempt, cancelling, progress, parts }: JobView) => ({
   state,
   attempt,
@@ -40,7 +33,7 @@ export const createStandstillMonitor = (deps: {
   readonly workers: () => Promise<number | null>;
   readonly report: Print;
   readonly now: () => Date;
-}): StandstillMonitor => {
+}) => {
   const now = (): number => deps.now().getTime();
   let latest: JobView | undefined;
   let movedAt = now();
@@ -59,11 +52,12 @@ export const createStandstillMonitor = (deps: {
   };
 
   return {
-    see: (job) => {
+    see: (job: JobView): void => {
       if (latest === undefined || !isDeepStrictEqual(movementOf(latest), movementOf(job))) restart();
       latest = job;
     },
-    look: async () => {
+    /** Call it every second. */
+    look: async (): Promise<void> => {
       if (said || latest === undefined || !isStill(latest)) return;
       said = true;
       const asked = latest;
