@@ -5,12 +5,6 @@ import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 import { onCluster, type Topology } from "./migration-template.ts";
 
-export type SchemaLock = {
-  /** @throws ServiceError `migration_locked` when another may hold it by now */
-  assertHeld(): void;
-  release(): Promise<void>;
-};
-
 /** So that a killed migration does not block the next. */
 const LEASE_SECONDS = 30;
 const RENEWAL_MS = 5_000;
@@ -31,7 +25,7 @@ export async function acquireSchemaLock(deps: {
   readonly session: Session;
   readonly database: string;
   readonly topology: Topology;
-}): Promise<SchemaLock> {
+}) {
   const { session, topology } = deps;
   const on = onCluster(topology);
   const drop = (name: string) => session.command("migrate.drop_lock", `DROP TABLE IF EXISTS ${name} ${on}`);
@@ -104,10 +98,11 @@ export async function acquireSchemaLock(deps: {
 
   const isHeld = (): boolean => !lost && Date.now() - renewedAt < HELD_MS;
   return {
-    assertHeld: () => {
+    /** @throws ServiceError `migration_locked` when another may hold it by now */
+    assertHeld: (): void => {
       if (!isHeld()) throw locked("this one did not renew its lock in time");
     },
-    release: async () => {
+    release: async (): Promise<void> => {
       clearInterval(timer);
       await renewal;
       await drop(table);

@@ -32,27 +32,22 @@ export const ofDates = (created: string, id: string): string =>
 export type Ask = <Row>(name: StatementName, query: string) => Promise<Row[]>;
 
 /** @throws WarehouseError from every method */
-export type CarriedKeys = {
-  /** For up to ten thousand keys; `type`: of carried records whose dates are stored too. */
-  during<T>(
-    keys: readonly CarriedKey[],
-    options: { readonly type: EventType | null; readonly signal: AbortSignal | undefined },
-    work: (ask: Ask) => Promise<T>,
-  ): Promise<T>;
-  sweep(alive: Alive): Promise<void>;
-};
-
 export const createCarriedKeys = (deps: {
   readonly session: Session;
   readonly prefix: string;
   readonly holder: string;
-}): CarriedKeys => {
+}) => {
   const { prefix, holder } = deps;
   const session = deps.session.with({ settings: { async_insert: 0 } });
   const jobKeys = createJobKeys({ session });
 
   return {
-    during: async (keys, { type, signal }, work) => {
+    /** For up to ten thousand keys; `type`: of carried records whose dates are stored too. */
+    during: async <T>(
+      keys: readonly CarriedKey[],
+      { type, signal }: { readonly type: EventType | null; readonly signal: AbortSignal | undefined },
+      work: (ask: Ask) => Promise<T>,
+    ): Promise<T> => {
       const run = heldRun(prefix, holder, randomUUID());
       const rows = keys.map(({ kind, clientId, id, date }) => ({
         run_id: run,
@@ -85,6 +80,6 @@ export const createCarriedKeys = (deps: {
         await jobKeys.forget(run).catch(() => {});
       }
     },
-    sweep: (alive) => jobKeys.forgetDead(prefix, null, alive),
+    sweep: (alive: Alive): Promise<void> => jobKeys.forgetDead(prefix, null, alive),
   };
 };

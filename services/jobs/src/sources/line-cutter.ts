@@ -1,18 +1,12 @@
 /** null: too long. Counted from 1. */
 export type Line = { readonly number: number; readonly bytes: Buffer | null };
 
-/** Leaves blank lines out. */
-export type LineCutter = {
-  /** May be views of the chunk. */
-  push(chunk: Buffer): Line[];
-  end(): Line[];
-};
-
 const LF = 0x0a;
 const BLANKS: ReadonlySet<number | undefined> = new Set([0x20, 0x09, 0x0d]);
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
-export function createLineCutter(maxBytes: number): LineCutter {
+/** Leaves blank lines out. */
+export function createLineCutter(maxBytes: number) {
   let number = 0;
   let held: Buffer[] = [];
   let heldBytes = 0;
@@ -44,7 +38,8 @@ export function createLineCutter(maxBytes: number): LineCutter {
   }
 
   return {
-    push(chunk) {
+    /** May be views of the chunk. */
+    push(chunk: Buffer): Line[] {
       const lines: Line[] = [];
       let start = 0;
       for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, start)) {
@@ -55,6 +50,6 @@ export function createLineCutter(maxBytes: number): LineCutter {
       hold(chunk.subarray(start));
       return lines;
     },
-    end: () => (heldBytes > 0 ? finish() : []),
+    end: (): Line[] => (heldBytes > 0 ? finish() : []),
   };
 }

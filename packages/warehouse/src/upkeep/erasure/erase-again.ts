@@ -13,20 +13,6 @@ import {
   parametersOf,
 } from "./erasure-keys.ts";
 
-export type ErasureAgain = {
-  readonly ids: number;
-  readonly persons: number;
-};
-
-export type ErasureAgainStore = {
-  /** From `since` on; `hashOf` takes identifiers in the form of `subjectOf`. */
-  lookAgain(
-    run: ErasureRun,
-    since: Micros,
-    hashOf: (clientId: string, subject: string) => string,
-  ): Promise<ErasureAgain>;
-};
-
 const AT_SINCE = "fromUnixTimestamp64Micro({since:Int64}, 'UTC')";
 const ERASED_SINCE = `(added_at >= ${AT_SINCE} OR (client_id, request_id) GLOBAL IN
   (SELECT client_id, request_id FROM data_subject_requests WHERE status = 'completed' AND updated_at >= ${AT_SINCE}))`;
@@ -41,10 +27,15 @@ const IDS = `FROM suppressions WHERE ${OF_ID} AND ${ERASED_SINCE}
 export const createErasureAgain = (deps: {
   readonly session: Session;
   readonly note: ErasureCollection["note"];
-}): ErasureAgainStore => {
+}) => {
   const { session, note } = deps;
   return {
-    lookAgain: async (run, since, hashOf) => {
+    /** From `since` on; `hashOf` takes identifiers in the form of `subjectOf`. */
+    lookAgain: async (
+      run: ErasureRun,
+      since: Micros,
+      hashOf: (clientId: string, subject: string) => string,
+    ): Promise<{ readonly ids: number; readonly persons: number }> => {
       const requestId = ownRequest(run, "again");
       const parameters = { ...parametersOf(run), since, request: requestId };
       await session.command(

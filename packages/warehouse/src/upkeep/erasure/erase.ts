@@ -19,28 +19,18 @@ import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./s
 
 const erasedAs = (kinds: string): string => `phase = 'erased' AND ${kinds} AND ${RUN}`;
 
-export type ErasureDeletion = {
-  /** Marks findings as looked at; removes ids of persons, whose hashes must be suppressed already. */
-  settleFound(run: ErasureRun, signal: AbortSignal): Promise<void>;
-  /** From the keys of other jobs. */
-  eraseKeys(run: ErasureRun, signal: AbortSignal): Promise<void>;
-  erase(run: ErasureRun, tables: readonly string[], signal: AbortSignal): Promise<void>;
-  goneEverywhere(signal: AbortSignal): Promise<void>;
-  /** The rows must be gone. */
-  publish(run: ErasureRun, signal: AbortSignal): Promise<void>;
-};
-
 /** `session`: by `forErasures`. */
 export const createErasureDeletion = (deps: {
   readonly session: Session;
   readonly deletion: Deletion;
   readonly runUpload: RunUpload;
-}): ErasureDeletion => {
+}) => {
   const { session, deletion, runUpload } = deps;
   const keyed = createKeyedDeletion({ session, deletion });
 
   return {
-    settleFound: async (run, signal) => {
+    /** Marks findings as looked at; removes ids of end users, whose hashes must be suppressed already. */
+    settleFound: async (run: ErasureRun, signal: AbortSignal): Promise<void> => {
       const parameters = parametersOf(run);
       await session.command(
         "erasure.looked_at",
@@ -58,7 +48,8 @@ export const createErasureDeletion = (deps: {
         await eraseSome(deps, { table: "suppressions", condition, parameters }, signal);
       }
     },
-    eraseKeys: async (run, signal) => {
+    /** From the keys of other jobs. */
+    eraseKeys: async (run: ErasureRun, signal: AbortSignal): Promise<void> => {
       for (const [table, isOther] of [
         ["job_keys", "1"],
         ["erasure_keys", `startsWith(request_id, '${OF_RETENTION}')`],
@@ -68,7 +59,7 @@ export const createErasureDeletion = (deps: {
         await eraseSome(deps, { table, condition, parameters: parametersOf(run) }, signal);
       }
     },
-    erase: async (run, tables, signal) => {
+    erase: async (run: ErasureRun, tables: readonly string[], signal: AbortSignal): Promise<void> => {
       const parameters = parametersOf(run);
       for (const table of TABLES.filter((one) => tables.includes(one.table)))
         await keyed.erase(
@@ -76,12 +67,13 @@ export const createErasureDeletion = (deps: {
           signal,
         );
     },
-    goneEverywhere: (signal) =>
+    goneEverywhere: (signal: AbortSignal): Promise<void> =>
       keyed.onAllReplicas(
         TABLES.map(({ table }) => table),
         signal,
       ),
-    publish: (run, signal) => {
+    /** The rows must be gone. */
+    publish: (run: ErasureRun, signal: AbortSignal): Promise<void> => {
       const source = `SELECT client_id, splitByChar(' ', toString(k.kind))[1] AS kind, id, date_created
         FROM erasure_keys AS k WHERE phase = 'deleting' AND k.${IS_RECORD} AND ${RUN}`;
       const what = { name: "erasure.publish", source, parameters: parametersOf(run), signal } as const;

@@ -1,17 +1,14 @@
 import type { RunUpload } from "../../changes/deletion-entries.ts";
 import type { Session } from "../../session/session.ts";
 import { createDeletion } from "../deletion.ts";
-import { createErasureCollection, type ErasureCollection } from "./collect.ts";
-import { createErasureAgain, type ErasureAgainStore } from "./erase-again.ts";
-import { createErasureDeletion, type ErasureDeletion } from "./erase.ts";
-import { createErasureEnd, type ErasureEnd } from "./forget.ts";
-import { createErasureRowCounts, type ErasureRowCounts } from "./row-counts.ts";
-
-/** Deletes nothing. */
-export type ErasurePreview = ErasureCollection & ErasureRowCounts & ErasureEnd;
+import { createErasureCollection } from "./collect.ts";
+import { createErasureAgain } from "./erase-again.ts";
+import { createErasureDeletion } from "./erase.ts";
+import { createErasureEnd } from "./forget.ts";
+import { createErasureRowCounts } from "./row-counts.ts";
 
 /** By keys in a table: no query text, URL or mutation names a person. @throws WarehouseError */
-export type ErasureStore = ErasurePreview & ErasureAgainStore & ErasureDeletion;
+export type ErasureStore = ReturnType<typeof createErasureStore>;
 
 export const forErasures = (session: Session): Session =>
   session.with({
@@ -24,7 +21,8 @@ export const forErasures = (session: Session): Session =>
     },
   });
 
-export const createErasurePreview = (deps: { readonly session: Session }): ErasurePreview => {
+/** Deletes nothing. */
+export const createErasurePreview = (deps: { readonly session: Session }) => {
   const session = forErasures(deps.session);
   return {
     ...createErasureCollection({ session }),
@@ -33,10 +31,7 @@ export const createErasurePreview = (deps: { readonly session: Session }): Erasu
   };
 };
 
-export const createErasureStore = (deps: {
-  readonly session: Session;
-  readonly runUpload: RunUpload;
-}): ErasureStore => {
+export const createErasureStore = (deps: { readonly session: Session; readonly runUpload: RunUpload }) => {
   const session = forErasures(deps.session);
   const deletion = createDeletion(deps);
   const preview = createErasurePreview(deps);

@@ -17,14 +17,10 @@ export const eraseSome = async (
     await deletion.erase({ table, condition: rows.condition("IN"), parameters }, signal);
 };
 
-export type ErasureEnd = {
-  /** Keys of ended requests, of the run's own, and of what a dead run did not begin. */
-  forget(run: ErasureRun, signal: AbortSignal): Promise<void>;
-};
-
 /** `session`: by `forErasures`. */
-export const createErasureEnd = (deps: Deps): ErasureEnd => ({
-  forget: async (run, signal) => {
+export const createErasureEnd = (deps: Deps) => ({
+  /** Keys of ended requests, of the run's own, and of what a dead run did not begin. */
+  forget: async (run: ErasureRun, signal: AbortSignal): Promise<void> => {
     const rows = await deps.session.rows<{ id: string }>(
       "erasure.own_requests",
       `SELECT DISTINCT request_id AS id FROM ${OF_RUN} WHERE ${IS_OWN}`,

@@ -12,15 +12,6 @@ import {
   TABLES,
 } from "./erasure-keys.ts";
 
-export type ErasureRowCounts = {
-  /** Masked rows too. */
-  remaining(run: ErasureRun): Promise<Readonly<Record<string, number>>>;
-  /** A row counts for each request that reaches it. */
-  countRows(run: ErasureRun): Promise<void>;
-  /** To within a few per cent. */
-  storedRecords(clientId: string): Promise<number>;
-};
-
 const countOfRows = (table: Table): string => {
   const found = keysOf(table).map(
     ({ only, columns, key, from }) => `SELECT k.client AS client, k.request AS request FROM
@@ -34,8 +25,9 @@ const countOfRows = (table: Table): string => {
 };
 
 /** `session`: by `forErasures`. */
-export const createErasureRowCounts = ({ session }: { readonly session: Session }): ErasureRowCounts => ({
-  remaining: async (run) => {
+export const createErasureRowCounts = ({ session }: { readonly session: Session }) => ({
+  /** Masked rows too. */
+  remaining: async (run: ErasureRun): Promise<Readonly<Record<string, number>>> => {
     const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };
     const counts = await all(TABLES, async (table) => {
       const sql = `SELECT toString(count()) AS rows FROM ${table.table} WHERE ${recordsOf(table)}`;
@@ -43,11 +35,13 @@ export const createErasureRowCounts = ({ session }: { readonly session: Session 
     });
     return Object.fromEntries(counts);
   },
-  countRows: async (run) => {
+  /** A row counts for each request that reaches it. */
+  countRows: async (run: ErasureRun): Promise<void> => {
     const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };
     await all(TABLES, (table) => session.command("erasure.count_rows", countOfRows(table), options));
   },
-  storedRecords: async (clientId) => {
+  /** To within a few per cent. */
+  storedRecords: async (clientId: string): Promise<number> => {
     const counts = KIND_NAMES.map(ownTableOf).map(
       ({ name, id }) => `(SELECT uniq(${id}) FROM ${name} WHERE client_id = {client:String})`,
     );
