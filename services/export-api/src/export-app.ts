@@ -1,10 +1,9 @@
 import { LEGACY_VERSIONS, type LinkBounds, LIST_NAMES } from "@conversation-export/domain";
-import type { Logger } from "@conversation-export/runtime";
 import type { Reader } from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
 import { createAdmission } from "./admission/admission.ts";
 import { createCallerOf } from "./admission/caller.ts";
-import { createApp } from "./http/app.ts";
+import { type AppDeps, createApp } from "./http/app.ts";
 import type { AuthThrottle } from "./admission/auth-throttle.ts";
 import type { KnownKeys } from "./admission/known-keys.ts";
 import { createAuthenticate } from "./admission/authenticate.ts";
@@ -16,7 +15,6 @@ import {
 } from "./operations/data-subject-request-list.ts";
 import { createEndUsers } from "./envelopes/end-users.ts";
 import { createExport } from "./envelopes/export.ts";
-import type { ExportMetrics } from "./export-metrics.ts";
 import { createLegacy } from "./envelopes/legacy.ts";
 import { createListEndpoint } from "./envelopes/list-endpoint.ts";
 import { WINDOW_LISTS } from "./lists/lists.ts";
@@ -35,7 +33,7 @@ import { createSmsTrigger, type SmsTriggerDeps } from "./operations/sms-trigger.
 import type { ReadStable } from "./lists/stable-cache.ts";
 import type { ReadWatermark } from "./lists/watermark.ts";
 
-export type ExportAppDeps = {
+export type ExportAppDeps = Omit<AppDeps, "endpoints" | "admit" | "publicHost" | "callerOf"> & {
   readonly reader: Reader;
   readonly rateLimit: RateLimit;
   readonly authThrottle: AuthThrottle;
@@ -47,24 +45,15 @@ export type ExportAppDeps = {
   readonly stable: ReadStable;
   readonly compliance: DataSubjectRequestDeps & Pick<DataSubjectRequestListDeps, "requests" | "deadlineMs">;
   readonly campaigns: Omit<SmsTriggerDeps, "log" | "now">;
-  readonly log: Logger;
-  readonly metrics: ExportMetrics;
-  /** Monotonic milliseconds. */
-  readonly clock: () => number;
   /** Epoch milliseconds. */
   readonly now: () => number;
   readonly cursorSecret: string;
   readonly previousCursorSecret?: string | undefined;
   readonly publicBaseUrl?: string | undefined;
-  readonly trustedProxies: readonly string[];
   readonly linkBounds: LinkBounds;
   readonly legacy: { readonly deprecation: Date | undefined; readonly sunset: Date | undefined };
   readonly keyCacheMs: number;
-  readonly idleMs: number;
   readonly sweep: SweepBuffers;
-  readonly maxEventLoopDelayMs: number;
-  readonly maxConnections: number;
-  readonly hstsSubDomains: boolean;
   readonly reference: boolean;
 };
 
@@ -78,24 +67,13 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     known: deps.knownKeys,
     onLookup: (result) => metrics.keyLookups.inc({ result }),
   });
-  const admit = createAdmission({
-    ...keys,
-    askAgainMs: deps.keyCacheMs,
-    authThrottle: deps.authThrottle,
-    usedKeys: deps.usedKeys,
-    rateLimit: deps.rateLimit,
-    slots: deps.slots,
-    bounds: deps.bounds,
-    metrics,
-  });
+  const admit = createAdmission({ ...deps, ...keys, askAgainMs: deps.keyCacheMs });
   const linking = {
     secret: deps.cursorSecret,
     previousSecret: deps.previousCursorSecret,
     linkBounds: deps.linkBounds,
   };
-  const answers = createListAnswers(
-    createSendPage({ metrics, log, clock, idleMs: deps.idleMs, sweep: deps.sweep }),
-  );
+  const answers = createListAnswers(createSendPage(deps));
   const addressOf = createAddressOf(deps.publicBaseUrl);
   const noteRepeats = createNoteRepeats({ linkBounds: deps.linkBounds, metrics, log, clock });
   const shared = { reader, answers, addressOf, watermark, noteRepeats };
@@ -115,17 +93,10 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     ),
   ];
   const app = createApp({
+    ...deps,
     endpoints,
     admit,
-    log,
-    metrics,
-    clock,
-    trustedProxies: deps.trustedProxies,
-    maxEventLoopDelayMs: deps.maxEventLoopDelayMs,
-    idleMs: deps.idleMs,
-    maxConnections: deps.maxConnections,
     publicHost: deps.publicBaseUrl === undefined ? undefined : new URL(deps.publicBaseUrl).host,
-    hstsSubDomains: deps.hstsSubDomains,
     callerOf: createCallerOf(deps.cursorSecret),
   });
   registerDocument(app, { endpoints, publicBaseUrl: deps.publicBaseUrl });

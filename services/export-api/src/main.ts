@@ -119,6 +119,7 @@ const boundOf = (what: "pages" | "streams", most: number, onUnshared: () => void
 };
 const clock = () => performance.now();
 const app = createExportApp({
+  ...config,
   reader,
   rateLimit: createRateLimit({
     limiter: createRateLimiter({ redis, log, onUnshared: () => limitMetrics.unshared.inc() }),
@@ -167,19 +168,7 @@ const app = createExportApp({
   metrics,
   clock,
   now: Date.now,
-  cursorSecret: config.cursorSecret,
-  previousCursorSecret: config.previousCursorSecret,
-  publicBaseUrl: config.publicBaseUrl,
-  trustedProxies: config.trustedProxies,
-  linkBounds: config.linkBounds,
-  legacy: config.legacy,
-  keyCacheMs: config.keyCacheMs,
-  idleMs: config.idleMs,
   sweep: createBufferSweep({ collect: youngCollector() }),
-  maxEventLoopDelayMs: config.maxEventLoopDelayMs,
-  maxConnections: config.maxConnections,
-  hstsSubDomains: config.hstsSubDomains,
-  reference: config.reference,
 });
 const listener = createListener({
   app,
