@@ -12,10 +12,10 @@ import {
 } from "@conversation-export/warehouse";
 import type { AssembledJob, Shared } from "../process/shared.ts";
 import { withinPlaces } from "../sources/allowed-places.ts";
+import { createFileSource } from "../sources/file-source.ts";
 import { createFolderStore } from "../sources/folder-store.ts";
 import { createKafkaSource } from "../sources/kafka-source.ts";
 import { createS3Store } from "../sources/s3-store.ts";
-import { createSourceOf } from "../sources/source-of.ts";
 import { createAddEvents } from "./add-events.ts";
 import { createBackfill } from "./backfill.ts";
 import { createCorrectRecords } from "./correct-records.ts";
@@ -31,6 +31,14 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
   const now = Date.now;
   const reader = createRecordReader({ session, holder: runHolders.own });
   const objects = createS3Store(config.s3);
+  const kafka = createKafkaSource({
+    reader: bus.reader,
+    topics: topicsByType(config.topics),
+    growsInTime: async (topic) =>
+      (await bus.admin.topicConfig(topic))["message.timestamp.type"] === "LogAppendTime",
+    maxTimeAheadMs,
+  });
+  const folders = createFolderStore();
   const runs = createBackfillRuns({ session });
   const states = createJobStates({ redis });
   const fromLanding = createLandingBackfill({
@@ -55,18 +63,12 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     fromLanding,
     windows: createWindowStore({ session, windowSeconds: config.uploadWindow.seconds }),
     exclusive,
-    sourceOf: createSourceOf({
-      kafka: createKafkaSource({
-        reader: bus.reader,
-        topics: topicsByType(config.topics),
-        growsInTime: async (topic) =>
-          (await bus.admin.topicConfig(topic))["message.timestamp.type"] === "LogAppendTime",
-        maxTimeAheadMs,
-      }),
-      folders: withinPlaces(createFolderStore(), config.backfillLocations),
-      objects: withinPlaces(objects, config.backfillLocations),
-      now,
-    }),
+    sourceOf: (source) => {
+      if (source.kind === "kafka") return kafka;
+      const { location } = source;
+      const store = withinPlaces(location.startsWith("s3://") ? objects : folders, config.backfillLocations);
+      return createFileSource({ location, store, now });
+    },
     events: createAddEvents({
       writer: createWriter({ session }),
       gate,
@@ -79,7 +81,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
     }),
     connected: bus.connected,
     throttle: createThrottle({
-      lag: createIngestLag({ progress: bus.progress, topics: bus.topics, connected: bus.connected }),
+      lag: createIngestLag(bus),
     }),
     now,
   });

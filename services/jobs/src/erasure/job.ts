@@ -16,16 +16,8 @@ import { createLatestJudgement } from "./latest-judgement.ts";
 const LOOK_FOR_OVERDUE_EVERY_MS = 15_000;
 const WAIT_FOR_BATCHES_MS = 30_000;
 
-export const createErasureJob = ({
-  config,
-  session,
-  stable,
-  runUpload,
-  redis,
-  coordination,
-  metrics,
-  log,
-}: Shared): AssembledJob => {
+export const createErasureJob = (shared: Shared): AssembledJob => {
+  const { config, session, stable, runUpload, redis, coordination, metrics, log } = shared;
   const now = Date.now;
   const requests = createRequestCompletion({ session, now });
   const store = withFoundNoted(createErasureStore({ session, runUpload }), createAuditStore({ session }));
@@ -34,13 +26,7 @@ export const createErasureJob = ({
     store,
     suppressions: createSuppressionStore({ session }),
     approval: createApproval({ requests, store, rule: config.erasureApproval, log }),
-    judgement: createLatestJudgement({
-      coordination,
-      stable,
-      patienceMs: WAIT_FOR_BATCHES_MS,
-      now,
-      log,
-    }),
+    judgement: createLatestJudgement({ coordination, stable, patienceMs: WAIT_FOR_BATCHES_MS, now, log }),
     hash: createSubjectHash(config.suppressionSecret),
     // A dead process's lock must end before another worker takes its job.
     exclusive: createExclusive({ redis, lockMs: config.lockMs / 2 }),

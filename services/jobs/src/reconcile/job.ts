@@ -17,14 +17,8 @@ const FATES: Readonly<Record<Fate, string>> = {
   expired: "expired",
 };
 
-export const createReconcileJob = ({
-  config,
-  session,
-  bus,
-  gate,
-  runHolders,
-  metrics,
-}: Shared): AssembledJob => {
+export const createReconcileJob = (shared: Shared): AssembledJob => {
+  const { config, session, bus, gate, runHolders, metrics } = shared;
   const compared = metrics.counter(
     "conversation_export_reconciled_messages_total",
     "Messages of the bus that were compared with what is readable, by what became of them",

@@ -11,10 +11,7 @@ export const createReplayJob = ({ session, bus, metrics }: Shared): AssembledJob
     ["topic", "reason"],
   );
   const replay = createReplay({
-    topics: bus.topics,
-    deadLetters: bus.deadLetters,
-    reader: bus.reader,
-    producer: bus.producer,
+    ...bus,
     store: createReplayStore({ session, now: Date.now }),
     onReplayed: (topic, reason, deadLetters) => replayed.inc({ topic, reason }, deadLetters),
   });
