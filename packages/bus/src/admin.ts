@@ -183,11 +183,7 @@ export const createAdmin = (deps: Connection): Admin => {
       }),
     fetchCommitted: (groupId, topics) =>
       call("fetch_committed", async () =>
-        (await fetchCommitted(groupId, topics)).map(({ topic, partition, offset }) => ({
-          topic,
-          partition,
-          offset,
-        })),
+        (await fetchCommitted(groupId, topics)).map(({ stamp: _, ...one }) => one),
       ),
     fetchLag: (groupId, topics) =>
       call("fetch_lag", async () => {

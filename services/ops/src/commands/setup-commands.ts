@@ -17,16 +17,18 @@ type GrantOptions = JsonOption & {
   readonly redis?: true;
 };
 
+const CLUSTER_OPTION = [
+  "--cluster <name>",
+  "the ClickHouse cluster (default: CLUSTER, else a single server)",
+  clusterName,
+] as const;
+
 export const addSetupCommands = (program: Command, deps: CommandDeps): void => {
   const { env, print } = deps;
 
   program
     .command("migrate")
-    .option(
-      "--cluster <name>",
-      "the ClickHouse cluster (default: CLUSTER, else a single server)",
-      clusterName,
-    )
+    .option(...CLUSTER_OPTION)
     .option("--json", "print JSON")
     .addHelpText(
       "after",
@@ -44,11 +46,7 @@ Examples:
 
   program
     .command("grants")
-    .option(
-      "--cluster <name>",
-      "the ClickHouse cluster (default: CLUSTER, else a single server)",
-      clusterName,
-    )
+    .option(...CLUSTER_OPTION)
     .option(
       "--exact",
       "let the statements also take away every right beyond, which an older version may need",
