@@ -3,7 +3,6 @@ import { quotaExceeded } from "../http/api-error.ts";
 import type { RateLimitMetrics } from "./rate-limit.ts";
 
 const RETRY_AFTER_SECONDS = 10;
-const WHAT = { pages: "pages", streams: "streams" } as const;
 
 /** Over all processes. */
 export type ClientBound = {
@@ -12,7 +11,7 @@ export type ClientBound = {
 };
 
 export const createClientBound = (deps: {
-  readonly what: keyof typeof WHAT;
+  readonly what: "pages" | "streams";
   readonly slots: SharedSlots;
   readonly most: number;
   readonly metrics: Pick<RateLimitMetrics, "limited">;
@@ -23,7 +22,7 @@ export const createClientBound = (deps: {
       const release = await slots.take(`${what}:${clientId}`);
       if (release !== null) return release;
       metrics.limited.inc({ limit: what });
-      throw quotaExceeded(`allowed: ${most} ${WHAT[what]} at a time`, RETRY_AFTER_SECONDS);
+      throw quotaExceeded(`allowed: ${most} ${what} at a time`, RETRY_AFTER_SECONDS);
     },
   };
 };

@@ -1,5 +1,6 @@
 import type { CampaignRow, CampaignStore, ClientStore } from "@conversation-export/warehouse";
 import { CommandError } from "../explain/explain.ts";
+import { requireActive, requireKnown } from "./registered-client.ts";
 import { type Print, renderJson, renderTable } from "../output/print.ts";
 
 type NewCampaign = {
@@ -27,16 +28,9 @@ export const createCampaigns = (deps: {
 }) => {
   const { store, clients, print, now } = deps;
 
-  const requireClient = async (clientId: string): Promise<void> => {
-    const client = await clients.findClient(clientId);
-    if (client !== null && !client.deleted) return;
-    const state = client === null ? `there is no client ${clientId}` : `the client ${clientId} is deleted`;
-    throw new CommandError(`${state}: make it with \`export-ops clients create ${clientId}\``);
-  };
-
   return {
     create: async ({ clientId, key, languages, json }: NewCampaign): Promise<void> => {
-      await requireClient(clientId);
+      await requireActive(clients, clientId);
       const found = await store.find(clientId, key);
       if (found !== null && !found.deleted) {
         throw new CommandError(
@@ -51,11 +45,7 @@ export const createCampaigns = (deps: {
     },
     /** `clientId` null: all clients. */
     list: async (clientId: string | null, json: boolean): Promise<void> => {
-      if (clientId !== null && (await clients.findClient(clientId)) === null) {
-        throw new CommandError(
-          `there is no client ${clientId}: \`export-ops clients list\` shows those that exist`,
-        );
-      }
+      await requireKnown(clients, clientId);
       const campaigns = (await store.list(clientId)).map(view);
       if (json) return print(renderJson(campaigns));
       const rows = campaigns.map((row) => [

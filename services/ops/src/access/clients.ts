@@ -11,13 +11,6 @@ export type ClientSettings = {
   readonly retentionDays?: number | null;
 };
 
-export type Clients = {
-  create(clientId: string, settings: ClientSettings, json: boolean): Promise<void>;
-  set(clientId: string, settings: ClientSettings, json: boolean): Promise<void>;
-  list(json: boolean): Promise<void>;
-  delete(clientId: string, json: boolean): Promise<void>;
-};
-
 const WHEN_ADVANCING =
   "if its job takes created_since or updated_since out of next_page_uri instead of following it, it needs " +
   "`--link-bounds advancing`: with `same` it reads its first page for ever (docs/coming-from-elsewhere.md)";
@@ -55,7 +48,7 @@ const retentionText = ({ retentionDays }: Pick<ClientRow, "retentionDays">): str
   retentionDays === null ? "-" : `${retentionDays} days`;
 
 /** @throws CommandError */
-export const createClients = (deps: { store: ClientStore; print: Print; now: () => Date }): Clients => {
+export const createClients = (deps: { store: ClientStore; print: Print; now: () => Date }) => {
   const { store, print, now } = deps;
 
   const requireActive = async (clientId: string, deleted: string): Promise<ClientRow> => {
@@ -69,7 +62,7 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
   };
 
   return {
-    create: async (clientId, settings, json) => {
+    create: async (clientId: string, settings: ClientSettings, json: boolean): Promise<void> => {
       const found = await store.findClient(clientId);
       if (found !== null && !found.deleted) {
         throw new CommandError(
@@ -87,7 +80,7 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
       else print(`restored the client ${clientId}; its keys that are not revoked work again`);
       if (!json && client.linkBounds !== "advancing") print(WHEN_ADVANCING);
     },
-    set: async (clientId, settings, json) => {
+    set: async (clientId: string, settings: ClientSettings, json: boolean): Promise<void> => {
       const found = await requireActive(
         clientId,
         `deleted: bring it back with \`export-ops clients create ${clientId}\``,
@@ -100,7 +93,7 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
         `set the client ${clientId}: link bounds ${linkBounds ?? "-"}, rate limits ${limitsText(client)}, retention ${retentionText(client)}; this takes effect within 30 seconds`,
       );
     },
-    list: async (json) => {
+    list: async (json: boolean): Promise<void> => {
       const clients = await store.listClients();
       if (json) return print(renderJson(clients.map(view)));
       const rows = clients.map((client) => {
@@ -109,7 +102,7 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
       });
       print(renderTable(["CLIENT", "STATE", "LINK BOUNDS", "RATE LIMITS", "RETENTION", "CREATED"], rows));
     },
-    delete: async (clientId, json) => {
+    delete: async (clientId: string, json: boolean): Promise<void> => {
       const found = await requireActive(clientId, "deleted already");
       const client = { ...found, deleted: true };
       await store.saveClient(client);

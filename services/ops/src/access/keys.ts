@@ -3,9 +3,10 @@ import { createKey } from "@conversation-export/runtime";
 import type { ClientStore, KeyRow } from "@conversation-export/warehouse";
 import { CommandError } from "../explain/explain.ts";
 import { intoFile, secretManifest } from "./key-file.ts";
+import { requireActive, requireKnown } from "./registered-client.ts";
 import { type Print, renderJson, renderTable } from "../output/print.ts";
 
-export type NewKey = {
+type NewKey = {
   readonly clientId: string;
   readonly label: string;
   readonly scopes: readonly string[];
@@ -20,13 +21,6 @@ export type NewKey = {
 
 const DAY_MS = 86_400_000;
 
-export type Keys = {
-  create(key: NewKey): Promise<void>;
-  /** `clientId` null: all clients. */
-  list(clientId: string | null, json: boolean): Promise<void>;
-  revoke(keyId: string, json: boolean): Promise<void>;
-};
-
 /** @throws CommandError */
 export const createKeys = (deps: {
   store: ClientStore;
@@ -34,15 +28,8 @@ export const createKeys = (deps: {
   lastUses: () => Promise<ReadonlyMap<string, number> | null>;
   print: Print;
   now: () => Date;
-}): Keys => {
+}) => {
   const { store, lastUses, print, now } = deps;
-
-  const requireClient = async (clientId: string): Promise<void> => {
-    const client = await store.findClient(clientId);
-    if (client !== null && !client.deleted) return;
-    const state = client === null ? `there is no client ${clientId}` : `the client ${clientId} is deleted`;
-    throw new CommandError(`${state}: make it with \`export-ops clients create ${clientId}\``);
-  };
 
   const stateOf = ({ revoked, expiresAt }: KeyRow): string => {
     if (revoked) return "revoked";
@@ -50,8 +37,8 @@ export const createKeys = (deps: {
   };
 
   return {
-    create: async ({ clientId, label, scopes, expiresAt, out, secret, json }) => {
-      await requireClient(clientId);
+    create: async ({ clientId, label, scopes, expiresAt, out, secret, json }: NewKey): Promise<void> => {
+      await requireActive(store, clientId);
       const { key, hash } = createKey();
       const keyId = `key_${randomBytes(8).toString("hex")}`;
       const createdAt = now().toISOString();
@@ -73,12 +60,9 @@ export const createKeys = (deps: {
       if (secret === null || out !== null)
         print(`${keyId} of the client ${clientId}; the key ${where}; ${end}`);
     },
-    list: async (clientId, json) => {
-      if (clientId !== null && (await store.findClient(clientId)) === null) {
-        throw new CommandError(
-          `there is no client ${clientId}: \`export-ops clients list\` shows those that exist`,
-        );
-      }
+    /** `clientId` null: all clients. */
+    list: async (clientId: string | null, json: boolean): Promise<void> => {
+      await requireKnown(store, clientId);
       const uses = await lastUses();
       const usedAt = (keyId: string): string | null => {
         const ms = uses?.get(keyId);
@@ -110,7 +94,7 @@ export const createKeys = (deps: {
       const header = ["KEY", "CLIENT", "STATE", "SCOPES", "CREATED", "AGE", "EXPIRES", "LAST USED", "LABEL"];
       print(renderTable(header, rows));
     },
-    revoke: async (keyId, json) => {
+    revoke: async (keyId: string, json: boolean): Promise<void> => {
       if (!(await store.revokeKey(keyId))) {
         throw new CommandError(`there is no active key ${keyId}: \`export-ops keys list\` shows the keys`);
       }

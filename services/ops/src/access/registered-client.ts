@@ -1,10 +1,25 @@
-import type { ClientRow } from "@conversation-export/warehouse";
+import type { ClientRow, ClientStore } from "@conversation-export/warehouse";
+import { CommandError } from "../explain/explain.ts";
 import type { CommandDeps } from "../commands/command-deps.ts";
 import { withClientStore } from "./client-store.ts";
 
 /** Deleted ones too; null: never registered. */
 export const findClient = (id: string, deps: Pick<CommandDeps, "env" | "now">): Promise<ClientRow | null> =>
   withClientStore(deps, (store) => store.findClient(id));
+
+/** null: all clients. @throws CommandError */
+export const requireKnown = async (store: Pick<ClientStore, "findClient">, id: string | null) => {
+  if (id === null || (await store.findClient(id)) !== null) return;
+  throw new CommandError(`there is no client ${id}: \`export-ops clients list\` shows those that exist`);
+};
+
+/** @throws CommandError */
+export const requireActive = async (store: Pick<ClientStore, "findClient">, id: string): Promise<void> => {
+  const client = await store.findClient(id);
+  if (client !== null && !client.deleted) return;
+  const state = client === null ? `there is no client ${id}` : `the client ${id} is deleted`;
+  throw new CommandError(`${state}: make it with \`export-ops clients create ${id}\``);
+};
 
 /** Its events may exist nevertheless. */
 export const warnUnlessRegistered = async (

@@ -120,6 +120,11 @@ const readProcesses = ({ queue }: StatusConnections): Promise<Processes> =>
     return { redis: version, workers };
   });
 
+const allOf = async <T extends object>(parts: { [Name in keyof T]: Promise<T[Name]> }): Promise<T> => {
+  const entries = Object.entries<Promise<unknown>>(parts).map(async ([name, part]) => [name, await part]);
+  return Object.fromEntries(await Promise.all(entries)) as T;
+};
+
 /** No part takes longer than twice `QUESTION_MS`. `topics` in the order of the lists. */
 export const look = async (
   connections: StatusConnections,
@@ -128,32 +133,18 @@ export const look = async (
 ): Promise<Status> => {
   const { bus, warehouse, queue } = connections;
   for (const one of [bus, warehouse, queue]) one.renew();
-  const [lag, deadLetters, brokers, watermarks, windows, erasures, tables, clients, queues, held, processes] =
-    await Promise.all([
-      asked(readTopicLags(connections)),
-      asked(readDeadLetters(connections, at)),
-      asked(readBrokers(connections)),
-      asked(readWatermarks(connections, topics, at)),
-      asked(warehouse.use((client) => client.windows.countStates())),
-      asked(warehouse.use(({ requests, deadlineMs }) => requests.open(at.getTime() - deadlineMs))),
-      asked(readTables(connections)),
-      asked(warehouse.use((client) => client.clients.list())),
-      asked(queue.use(({ jobs }) => jobs.backlog(at.getTime() - THRESHOLDS.recentMs))),
-      asked(queue.use(({ jobs }) => jobs.heldSchedules())),
-      asked(readProcesses(connections)),
-    ]);
-  return {
-    at,
-    lag,
-    deadLetters,
-    brokers,
-    watermarks,
-    windows,
-    erasures,
-    tables,
-    clients,
-    queues,
-    held,
-    processes,
-  };
+  const parts = await allOf({
+    lag: asked(readTopicLags(connections)),
+    deadLetters: asked(readDeadLetters(connections, at)),
+    brokers: asked(readBrokers(connections)),
+    watermarks: asked(readWatermarks(connections, topics, at)),
+    windows: asked(warehouse.use((client) => client.windows.countStates())),
+    erasures: asked(warehouse.use(({ requests, deadlineMs }) => requests.open(at.getTime() - deadlineMs))),
+    tables: asked(readTables(connections)),
+    clients: asked(warehouse.use((client) => client.clients.list())),
+    queues: asked(queue.use(({ jobs }) => jobs.backlog(at.getTime() - THRESHOLDS.recentMs))),
+    held: asked(queue.use(({ jobs }) => jobs.heldSchedules())),
+    processes: asked(readProcesses(connections)),
+  });
+  return { at, ...parts };
 };
