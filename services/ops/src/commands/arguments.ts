@@ -6,7 +6,7 @@ import {
   LANGUAGE_TAG,
   parseTimestamp,
 } from "@conversation-export/domain";
-import { InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 
 // Each parser throws InvalidArgumentError.
 
@@ -100,6 +100,14 @@ export const future =
       throw new InvalidArgumentError("It must be to come, and before 2106.");
     return new Date(at).toISOString();
   };
+
+export type Span = { readonly since?: string; readonly until?: string };
+
+/** Ends a command whose span is empty. */
+export const checkSpan = ({ since, until }: Span, command: Command): void => {
+  if (since !== undefined && until !== undefined && since >= until)
+    command.error("error: --since must be earlier than --until");
+};
 
 /** `to` is exclusive. */
 export type OffsetRange = { readonly partition: number; readonly from: number; readonly to: number };

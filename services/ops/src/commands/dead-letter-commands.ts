@@ -9,7 +9,7 @@ import {
 } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import { type Command, InvalidArgumentError } from "commander";
-import { instant, listOf, topicName, wholeNumber } from "./arguments.ts";
+import { checkSpan, instant, listOf, type Span, topicName, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { type BusConfig, readBusConfig } from "../config.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
@@ -37,11 +37,9 @@ const deadLetterPlace = (text: string): DeadLetterPlace => {
   return { topic, partition: Number(partition), offset: Number(offset) };
 };
 
-type FilterOptions = {
+type FilterOptions = Span & {
   readonly topic?: string;
   readonly reason?: readonly string[];
-  readonly since?: string;
-  readonly until?: string;
 };
 
 const requireTopic = (topic: string, { topics }: BusConfig): void => {
@@ -135,11 +133,6 @@ export const addDeadLetterCommands = (program: Command, deps: CommandDeps): void
         at,
       )
       .option("--until <instant>", "rejected before this instant", at);
-  const checkSpan = ({ since, until }: FilterOptions, command: Command): void => {
-    if (since !== undefined && until !== undefined && since >= until) {
-      command.error("error: --since must be earlier than --until");
-    }
-  };
 
   const deadLetters = program.command("dead-letters").addHelpText(
     "after",

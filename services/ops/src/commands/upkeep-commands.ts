@@ -1,13 +1,11 @@
 import { audited } from "../audit/audited.ts";
 import { compactJob, reconcileJob, type ReconcileResult, retentionJob } from "@conversation-export/queue";
 import type { Command } from "commander";
-import { clientId, instant } from "./arguments.ts";
+import { checkSpan, clientId, instant, type Span } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 import { warnUnlessRegistered } from "../access/registered-client.ts";
 import { DETACH_FLAG, type DetachOption, startJob } from "../jobs/start-job.ts";
-
-type Span = { readonly since?: string; readonly until?: string };
 
 const HOUR_MS = 3_600_000;
 const toHour = (ms: number): string => new Date(ms).toISOString().replace(/:\d\d\.\d+Z$/, "Z");
@@ -21,9 +19,6 @@ export const nothingCompared = ({ from, to }: Pick<ReconcileResult, "from" | "to
 
 export const addUpkeepCommands = (program: Command, deps: CommandDeps): void => {
   const at = instant(deps.now);
-  const wrongSpan = ({ since, until }: Span): boolean =>
-    since !== undefined && until !== undefined && since >= until;
-  const SPAN_ERROR = "error: --since must be earlier than --until";
 
   program
     .command("compact")
@@ -45,7 +40,7 @@ Examples:
     )
     .action(
       (options: Span & { force?: true; dryRun?: true } & DetachOption & JsonOption, command: Command) => {
-        if (wrongSpan(options)) return command.error(SPAN_ERROR);
+        checkSpan(options, command);
         const { since, until, force = false, dryRun = false } = options;
         const range =
           since === undefined && until === undefined
@@ -75,7 +70,7 @@ Examples:
   export-ops reconcile --since 2026-11-01T00:00:00Z --until 2026-11-02T00:00:00Z --client acme --json`,
     )
     .action(async (options: Span & { client?: string } & DetachOption & JsonOption, command: Command) => {
-      if (wrongSpan(options)) return command.error(SPAN_ERROR);
+      checkSpan(options, command);
       const data = {
         from: options.since ?? null,
         to: options.until ?? null,

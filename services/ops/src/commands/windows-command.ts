@@ -10,7 +10,7 @@ import { windowsJob } from "@conversation-export/queue";
 import { createWindowStore } from "@conversation-export/warehouse";
 import type { Command } from "commander";
 import { audited } from "../audit/audited.ts";
-import { instant, listOf, wholeNumber } from "./arguments.ts";
+import { checkSpan, instant, listOf, type Span, wholeNumber } from "./arguments.ts";
 import type { CommandDeps, JsonOption } from "./command-deps.ts";
 import { readQueueConfig, readServiceSettings, readWarehouseConfig } from "../config.ts";
 import { withJobClient, withWarehouse } from "../connect/connections.ts";
@@ -19,12 +19,11 @@ import { followJob } from "../jobs/follow-job.ts";
 import { renderJson, renderTable } from "../output/print.ts";
 
 type WindowOptions = {
-  readonly since?: string;
-  readonly until?: string;
   readonly state?: readonly WindowState[];
   readonly limit: number;
   readonly recount?: true;
-} & JsonOption;
+} & Span &
+  JsonOption;
 
 const iso = (at: Micros | null): string | null => (at === null ? null : formatTimestampZ(at));
 
@@ -105,9 +104,7 @@ Examples:
     )
     .action(async (options: WindowOptions, command: Command) => {
       const { since, until, state, limit } = options;
-      if (since !== undefined && until !== undefined && since >= until) {
-        return command.error("error: --since must be earlier than --until");
-      }
+      checkSpan(options, command);
       const warehouse = readWarehouseConfig(env);
       const { windowSeconds } = readServiceSettings(env);
       if (options.recount === true) await audited(command, deps, () => recount(since));
