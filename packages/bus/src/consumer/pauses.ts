@@ -3,14 +3,7 @@ import type { Membership } from "./membership.ts";
 
 type Topics = { topic: string; partitions: number[] }[];
 
-/** kafkajs keeps pauses over a join, so its end lifts them all. */
-export type Pauses = {
-  pause(partitions: readonly TopicPartition[]): void;
-  resume(partitions: readonly TopicPartition[]): void;
-  isPaused(where: TopicPartition): boolean;
-  count(): number;
-  lift(): void;
-};
+export type Pauses = ReturnType<typeof createPauses>;
 
 const keyOf = ({ topic, partition }: TopicPartition): string => `${partition} ${topic}`;
 
@@ -20,28 +13,29 @@ const byTopic = (partitions: readonly TopicPartition[]): Topics =>
     ([topic, entries]) => ({ topic, partitions: entries.map(({ partition }) => partition) }),
   );
 
+/** kafkajs keeps pauses over a join, so its end lifts them all. */
 export const createPauses = (deps: {
   readonly membership: Membership;
   readonly pause: (topics: Topics) => void;
   readonly resume: (topics: Topics) => void;
-}): Pauses => {
+}) => {
   const { membership } = deps;
   const paused = new Map<string, TopicPartition>();
   return {
-    pause: (partitions) => {
+    pause: (partitions: readonly TopicPartition[]): void => {
       if (membership.phase !== "joined" || partitions.length === 0) return;
       for (const where of partitions) paused.set(keyOf(where), where);
       deps.pause(byTopic(partitions));
     },
-    resume: (partitions) => {
+    resume: (partitions: readonly TopicPartition[]): void => {
       // Then the end of the join resumes it.
       if (membership.phase !== "joined") return;
       const known = partitions.filter((where) => paused.delete(keyOf(where)));
       if (known.length > 0) deps.resume(byTopic(known));
     },
-    isPaused: (where) => paused.has(keyOf(where)),
-    count: () => paused.size,
-    lift: () => {
+    isPaused: (where: TopicPartition): boolean => paused.has(keyOf(where)),
+    count: (): number => paused.size,
+    lift: (): void => {
       if (paused.size > 0) deps.resume(byTopic([...paused.values()]));
       paused.clear();
     },

@@ -17,24 +17,19 @@ export type HeldSchedule = {
 const readHold = (text: string): Pick<HeldSchedule, "job" | "reason"> =>
   JSON.parse(text) as Pick<HeldSchedule, "job" | "reason">;
 
-export type HeldSchedules = {
-  hold(name: JobName, job: string, reason: string): Promise<void>;
-  isHeld(name: JobName): Promise<boolean>;
-  /** Only if this job holds it. */
-  lift(name: JobName, job: string): Promise<void>;
-  list(): Promise<readonly HeldSchedule[]>;
-};
+export type HeldSchedules = ReturnType<typeof createHeldSchedules>;
 
-export const createHeldSchedules = (client: Client): HeldSchedules => ({
-  hold: async (name, job, reason) => {
+export const createHeldSchedules = (client: Client) => ({
+  hold: async (name: JobName, job: string, reason: string): Promise<void> => {
     await client.set(keyOf(name), JSON.stringify({ job, reason }), "EX", HELD_SECONDS);
   },
-  isHeld: async (name) => (await client.exists(keyOf(name))) === 1,
-  lift: async (name, job) => {
+  isHeld: async (name: JobName): Promise<boolean> => (await client.exists(keyOf(name))) === 1,
+  /** Only if this job holds it. */
+  lift: async (name: JobName, job: string): Promise<void> => {
     const text = await client.get(keyOf(name));
     if (text !== null && readHold(text).job === job) await client.del(keyOf(name));
   },
-  list: async () => {
+  list: async (): Promise<readonly HeldSchedule[]> => {
     const held = await Promise.all(
       JOB_NAMES.map(async (name) => {
         const [text, leftMs] = await Promise.all([client.get(keyOf(name)), client.pttl(keyOf(name))]);

@@ -9,13 +9,7 @@ import {
   traceHeaders,
 } from "@conversation-export/runtime";
 
-export type TriggerPublisher = {
-  /** Connects in the background. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** @throws ServiceError `bus_unavailable` at once while unconnected or an event is overdue */
-  publish(event: SmsTriggerEvent): Promise<void>;
-};
+export type TriggerPublisher = ReturnType<typeof createTriggerPublisher>;
 
 const MAX_RECONNECT_MS = 30_000;
 
@@ -39,7 +33,7 @@ export const createTriggerPublisher = (deps: {
   readonly topic: string;
   readonly stallMs: number;
   readonly log: Logger;
-}): TriggerPublisher => {
+}) => {
   const { producer, topic, stallMs, log } = deps;
   const stopping = new AbortController();
   const sending: SpanOptions = {
@@ -72,16 +66,18 @@ export const createTriggerPublisher = (deps: {
   };
 
   return {
-    start: () => {
+    /** Connects in the background. */
+    start: (): Promise<void> => {
       void connect();
       return Promise.resolve();
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       stopping.abort();
       connected = false;
       await producer.stop();
     },
-    publish: async (event) => {
+    /** @throws ServiceError `bus_unavailable` at once while unconnected or an event is overdue */
+    publish: async (event: SmsTriggerEvent): Promise<void> => {
       if (!connected || stalled > 0) throw unavailable();
       let late = false;
       const timer = setTimeout(() => {

@@ -1,30 +1,25 @@
-export type BufferBudget = {
-  add(bytes: number): void;
-  release(bytes: number): void;
-  isFull(): boolean;
-  used(): number;
-};
+export type BufferBudget = ReturnType<typeof createBufferBudget>;
 
 /** Calls `onRoom` at half of `maxBytes` after the budget was full. */
-export const createBufferBudget = (deps: { maxBytes: number; onRoom: () => void }): BufferBudget => {
+export const createBufferBudget = (deps: { maxBytes: number; onRoom: () => void }) => {
   let used = 0;
   let wasFull = false;
   return {
-    add(bytes) {
+    add(bytes: number): void {
       used += bytes;
     },
-    release(bytes) {
+    release(bytes: number): void {
       used -= bytes;
       if (wasFull && used <= deps.maxBytes / 2) {
         wasFull = false;
         deps.onRoom();
       }
     },
-    isFull() {
+    isFull(): boolean {
       const full = used >= deps.maxBytes;
       if (full) wasFull = true;
       return full;
     },
-    used: () => used,
+    used: (): number => used,
   };
 };

@@ -2,24 +2,19 @@ import { createLoop, type Logger } from "@conversation-export/runtime";
 import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 
-/** A misspelt client looks like a new one. */
-export type ClientMonitor = {
-  start(): Promise<void>;
-  /** Stores the latest counts. */
-  stop(): Promise<void>;
-  note(topic: string, clientId: string): void;
-};
+export type ClientMonitor = ReturnType<typeof createClientMonitor>;
 
 const PAUSE_MS = 30_000;
 /** Further names show only in the metric. */
 const MAX_NAMES = 1_000;
 
+/** A misspelt client looks like a new one. */
 export const createClientMonitor = (deps: {
   readonly store: UnregisteredClientWriter;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;
-}): ClientMonitor => {
+}) => {
   const { store, metrics, log, now } = deps;
   let registered: ReadonlySet<string> | undefined;
   let counts = new Map<string, number>();
@@ -63,11 +58,12 @@ export const createClientMonitor = (deps: {
 
   return {
     start: loop.start,
-    stop: async () => {
+    /** Stores the latest counts. */
+    stop: async (): Promise<void> => {
       await loop.stop();
       if (counts.size > 0) await turn();
     },
-    note: (topic, clientId) => {
+    note: (topic: string, clientId: string): void => {
       if (registered === undefined || registered.has(clientId)) return;
       metrics.unregistered.inc({ topic });
       count(clientId, 1);
