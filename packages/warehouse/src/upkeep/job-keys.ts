@@ -1,10 +1,10 @@
 import { ServiceError } from "@conversation-export/runtime";
 import type { Session } from "../session/session.ts";
 
-/** Rows of this kind show that no key was removed. */
-const BEGUN = "begun";
-/** Enough for each of a few shards: each drops a run's keys for itself. */
-const BEGUN_ROWS = 64;
+/** Rows of this kind show that no row of a run was removed. */
+export const BEGUN = "begun";
+/** Enough for each of a few shards: each drops a run's rows for itself. */
+export const BEGUN_ROWS = 64;
 const OF_BEGUN = `job_keys WHERE run_id = {run:String} AND kind = '${BEGUN}'`;
 
 export const keysLost = (): ServiceError =>

@@ -11,6 +11,7 @@ import {
 import { micros } from "../../session/micros-sql.ts";
 import type { Session } from "../../session/session.ts";
 import { headersOfLanding } from "../../tables/landing.ts";
+import { BEGUN, BEGUN_ROWS } from "../job-keys.ts";
 import { type HashRange, hashRanges, inRange, rangeParameters, recordHash } from "./hash-range.ts";
 import { landingCondition, type LandingSelection, storedCondition } from "./landing-selection.ts";
 import { storedColumns, storedRowOf, type StoredValues } from "./stored-rows.ts";
@@ -86,9 +87,6 @@ type LandedValues = [
 const LANDED = "landed ";
 const WRONG = "wrong ";
 const PUBLISHED = "published ";
-const BEGUN = "begun";
-/** Enough for each of a few shards: each drops a run's rows for itself. */
-const BEGUN_ROWS = 64;
 const TYPE_OF_TABLE = new Map(
   EVENT_TYPES.flatMap((type) => TABLES_OF[type].map((table) => [table, type] as const)),
 );
