@@ -1,4 +1,5 @@
 import {
+  END_OF_TIME,
   type ExportRecord,
   type Micros,
   MICROS_IN_DAY,
@@ -39,8 +40,7 @@ const COLUMNS = [
   "expires_on",
 ] as const;
 
-/** 2106-01-01 */
-const END_OF_TIME_MS = 4_291_747_200_000;
+const END_OF_TIME_MS = END_OF_TIME / 1_000;
 const NOTHING = Buffer.alloc(0);
 
 const writeBytes = (row: RowBinary, value: HeaderValue): void => {

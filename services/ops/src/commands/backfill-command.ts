@@ -5,6 +5,7 @@ import {
   type BackfillWindow,
   backfillJob,
 } from "@conversation-export/queue";
+import { END_OF_TIME, formatTimestampZ } from "@conversation-export/domain";
 import type { Environment } from "@conversation-export/runtime";
 import { type Command, Option } from "commander";
 import { clientId, instant, offsetRange, type OffsetRange, topicName, wholeNumber } from "./arguments.ts";
@@ -34,7 +35,6 @@ type BackfillOptions = {
   DetachOption &
   JsonOption;
 
-const END_OF_TIME = "2106-01-01T00:00:00.000000Z";
 const START_OF_TIME = "1970-01-01T00:00:00.000000Z";
 
 /** null: everything; a text: an error. */
@@ -47,7 +47,7 @@ const windowOf = (options: BackfillOptions): BackfillWindow | null | string => {
     return { by: "offsets", topic, ranges: [...offsets] };
   }
   if (!timed) return by === undefined ? null : "--by needs --since or --until";
-  const [from, to] = [since ?? START_OF_TIME, until ?? END_OF_TIME];
+  const [from, to] = [since ?? START_OF_TIME, until ?? formatTimestampZ(END_OF_TIME)];
   return from < to ? { by: by ?? "upload", from, to } : "--since must be earlier than --until";
 };
 
