@@ -1,6 +1,6 @@
-import { InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError } from "commander";
 import { expect, it } from "vitest";
-import { future, instant, offsetRange } from "./arguments.ts";
+import { checkSpan, future, instant, offsetRange } from "./arguments.ts";
 
 const now = (): Date => new Date("2026-11-21T12:00:00Z");
 const at = instant(now);
@@ -56,4 +56,15 @@ it("collects ranges of different partitions", () => {
   for (const text of ["0", "0=1", "0=2-1", "0=1-1", "70000=0-1", "0=-1-5"]) {
     expect(() => offsetRange(text)).toThrow(InvalidArgumentError);
   }
+});
+
+it("ends a command whose span is empty", () => {
+  const command = new Command().exitOverride().configureOutput({ writeErr: () => undefined });
+  const [earlier, later] = ["2026-11-01T00:00:00.000000Z", "2026-11-02T00:00:00.000000Z"];
+  for (const span of [{}, { since: later }, { until: earlier }, { since: earlier, until: later }])
+    expect(() => checkSpan(span, command)).not.toThrow();
+  for (const since of [earlier, later])
+    expect(() => checkSpan({ since, until: earlier }, command)).toThrow(
+      "--since must be earlier than --until",
+    );
 });
