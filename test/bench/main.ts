@@ -1,9 +1,6 @@
-import { writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { startSystem, type System } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
 import { benchGrowth } from "./growth.ts";
-import { drawGrowth } from "./growth-chart.ts";
 import { growthResult, measureGrowth } from "./growth-reads.ts";
 import { measureServices } from "./growth-services.ts";
 import { benchIngest } from "./ingest.ts";
@@ -31,7 +28,6 @@ const READING: Readonly<Record<string, (reading: Reading) => Promise<Result[]>>>
 };
 
 const APART = ["merge", "growth", "capacity"];
-const GROWTH_PICTURE = fileURLToPath(new URL("../../docs/pictures/growth.svg", import.meta.url));
 const NAMES = ["ingest", ...Object.keys(READING), "growth", "capacity"];
 
 const conversations = Number(process.env["CONVERSATIONS"] ?? 1_000_000);
@@ -75,11 +71,9 @@ if (reading.length > 0)
     for (const [name, bench] of reading) await run(name, () => bench(filled));
   });
 
-/** UPDATE=1 redraws the picture. */
 const growth = async (): Promise<Result[]> => {
   const jobs = await benchGrowth(conversations, log);
   const lines = await measureGrowth(conversations, log);
-  if (process.env["UPDATE"] === "1") writeFileSync(GROWTH_PICTURE, drawGrowth(lines));
   const services = await measureServices(conversations, log);
   return [...jobs, ...[...lines, ...services].map(growthResult)];
 };
