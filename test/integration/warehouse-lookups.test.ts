@@ -14,9 +14,8 @@ import {
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bySize } from "../system/size.ts";
-import { type Arrival, expectMessages, expectPages } from "../warehouse/expected.ts";
-import { createRandom } from "../warehouse/random.ts";
-import { DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
+import { expectPages } from "../warehouse/expected.ts";
+import { DAY, DAY_0, endUser } from "../warehouse/records.ts";
 import { readPage, splitRecords, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { noteDates } from "../system/record-dates.ts";
@@ -37,9 +36,7 @@ async function errorOf(promise: Promise<unknown>): Promise<WarehouseError> {
 }
 
 async function recordsOf(page: EndUserPage): Promise<string[]> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of page.records) chunks.push(chunk as Buffer);
-  const records = splitRecords(Buffer.concat(chunks).toString());
+  const records = splitRecords(await text(page.records));
   expect(records).toHaveLength(page.end().rows);
   return records;
 }
@@ -254,84 +251,34 @@ describe("the messages of one conversation", () => {
     const few = await rowsRead(pageOf(query(100, "4711"), mine.length, sharded));
     expect(few).toBeLessThan(limit);
   });
-});
 
-describe("corrected conversations in unmerged parts", () => {
-  const random = createRandom(7);
-  const conversations = ["a", "b", "c"];
-  const arrivals: Arrival<ReturnType<typeof message>>[] = [];
-
-  beforeAll(async () => {
-    for (let batch = 0; batch < 8; batch += 1) {
-      const records = Array.from({ length: bySize(50, 120) }, () => {
-        const number = random.int(bySize(60, 150));
-        return message(
-          { client: "moved", time: DAY_0 + 8 * DAY + random.int(5), offset: random.int(3) },
-          `m${number}`,
-          DAY_0 + Math.floor(number / 7) * SECOND,
-          random.pick(conversations),
-          { message_data: { _type: "text", body: `${batch} ${random.int(1e9)}` } },
-        );
-      });
-      // Equal versions in one batch have no fixed order: write one of each.
-      const unique = [
-        ...new Map(
-          records.map((one) => [`${one.id} ${one.version.exportedAt} ${one.version.offset}`, one]),
-        ).values(),
-      ];
-      const uploadedAt = DAY_0 + 20 * DAY + batch * SECOND;
-      await warehouse.write(unique, uploadedAt);
-      arrivals.push(...unique.map((record) => ({ record, uploadedAt })));
+  test("and of a window have separators between them, none behind the last", async () => {
+    const { conversationId, ...window } = query(5);
+    for (const asked of [window, { ...window, conversationId }]) {
+      const commas = await readPage(await warehouse.reader.messagesByCreation(asked));
+      const page = await warehouse.reader.messagesByCreation({ ...asked, separator: "\n" });
+      expect(await text(page.records)).toBe(commas.join("\n"));
     }
-  });
-
-  test.each(conversations)("conversation %s holds what its latest versions say", async (conversationId) => {
-    const window = { since: DAY_0, to: DAY_0 + 7 * DAY };
-    const expected = expectMessages(arrivals, { client: "moved", ...window, conversationId });
-    expect(expected.length).toBeGreaterThan(bySize(5, 20));
-    for (const pageSize of [3, 10, 1_000]) {
-      const compare = async (wholeTies: boolean): Promise<void> => {
-        const query = { clientId: "moved", ...window, pageSize, wholeTies, conversationId };
-        const walked = await walk(warehouse.reader.messagesByCreation, query);
-        expect(walked.records).toEqual(expected.map(({ text }) => text));
-        const dates = expected.map(({ date }) => date);
-        expect(walked.pages.map(({ rows }) => rows)).toEqual(expectPages(dates, pageSize, wholeTies));
-      };
-      await Promise.all([compare(false), compare(true)]);
-    }
-  });
-
-  test("a conversation whose messages all moved away is empty, however many they were", async () => {
-    const rows = 60_000;
-    const insert = (version: number, conversation: string, from: number, count: number) =>
-      warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, conversation_id, record)
-        SELECT 'left', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), leftPad(toString(number), 8, '0'), ${version}, '${conversation}', concat('{"n":', toString(number), '}')
-        FROM numbers(${from}, ${count})`);
-    await insert(1, "old", 0, rows);
-    await insert(2, "new", 0, rows - 1);
-    await warehouse.sql(noteDates("messages"));
-    const query = { clientId: "left", since: DAY_0, to: DAY_0 + DAY, pageSize: 2, wholeTies: false };
-    const all = await walk(warehouse.reader.messagesByCreation, { ...query, conversationId: "old" });
-    expect(all).toEqual({
-      records: [`{"n":${rows - 1}}`],
-      pages: [{ rows: 1, next: null }],
-    });
-    const before = { ...query, to: DAY_0 + rows - 1, conversationId: "old" };
-    expect((await walk(warehouse.reader.messagesByCreation, before)).records).toEqual([]);
   });
 });
 
-describe("separators", () => {
-  test("stand between the records of every list, none behind the last", async () => {
-    const window = { clientId: "moved", since: DAY_0, to: DAY_0 + 7 * DAY, pageSize: 5, wholeTies: false };
-    for (const query of [window, { ...window, conversationId: "a" }]) {
-      const commas = await readPage(await warehouse.reader.messagesByCreation(query));
-      const page = await warehouse.reader.messagesByCreation({ ...query, separator: "\n" });
-      const chunks: Buffer[] = [];
-      for await (const chunk of page.records) chunks.push(chunk as Buffer);
-      expect(Buffer.concat(chunks).toString()).toBe(commas.join("\n"));
-    }
+test("a conversation whose messages all moved away is empty, however many they were", async () => {
+  const rows = 60_000;
+  const insert = (version: number, conversation: string, from: number, count: number) =>
+    warehouse.sql(`INSERT INTO messages (client_id, date_created, message_id, version, conversation_id, record)
+      SELECT 'left', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), leftPad(toString(number), 8, '0'), ${version}, '${conversation}', concat('{"n":', toString(number), '}')
+      FROM numbers(${from}, ${count})`);
+  await insert(1, "old", 0, rows);
+  await insert(2, "new", 0, rows - 1);
+  await warehouse.sql(noteDates("messages"));
+  const query = { clientId: "left", since: DAY_0, to: DAY_0 + DAY, pageSize: 2, wholeTies: false };
+  const all = await walk(warehouse.reader.messagesByCreation, { ...query, conversationId: "old" });
+  expect(all).toEqual({
+    records: [`{"n":${rows - 1}}`],
+    pages: [{ rows: 1, next: null }],
   });
+  const before = { ...query, to: DAY_0 + rows - 1, conversationId: "old" };
+  expect((await walk(warehouse.reader.messagesByCreation, before)).records).toEqual([]);
 });
 
 describe("limits of the reading user", () => {
