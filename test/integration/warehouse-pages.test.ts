@@ -4,17 +4,24 @@ import {
   createBatch,
   createMovedDates,
   createReader,
+  type Page,
   type PageQuery,
   type Reader,
   type Session,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bySize } from "../system/size.ts";
-import { type Arrival, expectConversations, expectMessages, expectPages } from "../warehouse/expected.ts";
+import {
+  type Arrival,
+  expectConversations,
+  type Expected,
+  expectMessages,
+  expectPages,
+} from "../warehouse/expected.ts";
 import { createRandom, type Random, shuffled } from "../warehouse/random.ts";
 import { conversation, DAY, DAY_0, endUser, message, publicText, SECOND } from "../warehouse/records.ts";
 import { stepsOfLines } from "../warehouse/read-records.ts";
-import { readPage, splitRecords, walk } from "../warehouse/walk.ts";
+import { readPage, splitRecords, walk, type Walked } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { noteDates } from "../system/record-dates.ts";
 import { readParts, type Row } from "../outside/parquet-file.ts";
@@ -122,6 +129,22 @@ async function writeInBatches<R extends ExportRecord>(
   return arrivals;
 }
 
+/** The records, and how many each page has. */
+async function expectWalk<Q extends PageQuery>(
+  read: (query: Q) => Promise<Page>,
+  asked: Q,
+  expected: readonly Expected<ExportRecord>[],
+): Promise<Walked> {
+  const walked = await walk(read, asked);
+  const name = `size ${asked.pageSize}, wholeTies ${asked.wholeTies}`;
+  expect(walked.records, name).toEqual(expected.map(({ text }) => text));
+  const dates = expected.map(({ date }) => date);
+  const pages = expectPages(dates, asked.pageSize, asked.wholeTies);
+  const sizes = walked.pages.map(({ rows }) => rows);
+  expect(sizes, name).toEqual(pages.length === 0 ? [0] : pages);
+  return walked;
+}
+
 const isSharded = (): boolean => warehouse.topology.cluster !== null;
 
 const countingReader = (): { readonly reader: Reader; readonly statements: string[] } => {
@@ -184,6 +207,11 @@ describe("random data in unmerged parts", () => {
     { since: DAY_0 - 100 * DAY, to: DAY_0 + 100 * DAY },
     { since: DAY_0 + 3 * DAY, to: DAY_0 + 3 * DAY + 2 },
   ];
+  const emptyWindows = [
+    { since: DAY_0, to: DAY_0 },
+    { since: DAY_0 + DAY, to: DAY_0 },
+    { since: DAY_0 + 1000 * DAY, to: DAY_0 + 1001 * DAY },
+  ];
 
   test.each([
     ["created", "dateCreated", "conversationsByCreation"],
@@ -191,7 +219,7 @@ describe("random data in unmerged parts", () => {
   ] as const)("the %s window, all page sizes", async (_, by, read) => {
     let total = 0;
     for (const client of clients) {
-      for (const window of windows) {
+      for (const window of [...windows, ...emptyWindows]) {
         const expected = expectConversations(arrivals, { client, by, ...window });
         total += expected.length;
         const ends = [expected.length - 1, expected.length, expected.length + 1];
@@ -200,18 +228,10 @@ describe("random data in unmerged parts", () => {
         for (const size of sizes) {
           if (size < 1) continue;
           const compare = async (wholeTies: boolean): Promise<void> => {
-            const walked = await walk(warehouse.reader[read], query(client, size, wholeTies, window));
-            expect(walked.records, `size ${size}, wholeTies ${wholeTies}`).toEqual(
-              expected.map(({ text }) => text),
-            );
-            const dates = expected.map(({ date }) => date);
-            const pages = expectPages(dates, size, wholeTies);
-            expect(
-              walked.pages.map(({ rows }) => rows),
-              `size ${size}, wholeTies ${wholeTies}`,
-            ).toEqual(pages.length === 0 ? [0] : pages);
+            const asked = query(client, size, wholeTies, window);
+            const { pages } = await expectWalk(warehouse.reader[read], asked, expected);
             let shown = 0;
-            for (const page of walked.pages) {
+            for (const page of pages) {
               shown += page.rows;
               const last = expected[shown - 1];
               if (last === undefined) continue;
@@ -234,19 +254,10 @@ describe("random data in unmerged parts", () => {
       ["dateUpdated", reader.conversationsByUpdate],
     ] as const) {
       const expected = expectConversations(arrivals, { client: "acme", by, ...week });
-      const walked = await walk(read, query("acme", 3));
-      expect(walked.records).toEqual(expected.map(({ text }) => text));
-      const pages = expectPages(
-        expected.map(({ date }) => date),
-        3,
-        false,
-      );
-      expect(walked.pages.map(({ rows }) => rows)).toEqual(pages);
+      await expectWalk(read, query("acme", 3), expected);
     }
     const said = expectMessages(messages, { client: "acme", ...week });
-    expect((await walk(reader.messagesByCreation, query("acme", 3))).records).toEqual(
-      said.map(({ text }) => text),
-    );
+    await expectWalk(reader.messagesByCreation, query("acme", 3), said);
     await warehouse.sql("TRUNCATE TABLE watermarks");
     await warehouse.sql("TRUNCATE TABLE moved_dates");
   });
@@ -261,19 +272,12 @@ describe("random data in unmerged parts", () => {
       const expected = expectMessages(messages, { client, ...week, ...only });
       for (const size of client === "acme" ? [2, expected.length] : [10]) {
         if (size === 0) continue;
-        const compare = async (wholeTies: boolean): Promise<void> => {
-          const walked = await walk(warehouse.reader.messagesByCreation, {
-            ...query(client, size, wholeTies),
-            ...only,
-          });
-          expect(walked.records).toEqual(expected.map(({ text }) => text));
-          const pages = expectPages(
-            expected.map(({ date }) => date),
-            size,
-            wholeTies,
+        const compare = (wholeTies: boolean) =>
+          expectWalk(
+            warehouse.reader.messagesByCreation,
+            { ...query(client, size, wholeTies), ...only },
+            expected,
           );
-          expect(walked.pages.map(({ rows }) => rows)).toEqual(pages.length === 0 ? [0] : pages);
-        };
         await Promise.all([compare(false), compare(true)]);
       }
     }
@@ -389,28 +393,6 @@ describe("random data in unmerged parts", () => {
       };
       await Promise.all(positions.map(compare));
     }
-  });
-
-  test("windows without records", async () => {
-    const { reader } = warehouse;
-    for (const window of [
-      { since: DAY_0, to: DAY_0 },
-      { since: DAY_0 + DAY, to: DAY_0 },
-      { since: DAY_0 + 1000 * DAY, to: DAY_0 + 1001 * DAY },
-    ]) {
-      for (const wholeTies of [false, true]) {
-        for (const read of [
-          reader.conversationsByCreation,
-          reader.conversationsByUpdate,
-          reader.messagesByCreation,
-        ]) {
-          const walked = await walk(read, query("acme", 100, wholeTies, window));
-          expect(walked).toEqual({ records: [], pages: [{ rows: 0, next: null }] });
-        }
-      }
-    }
-    const walked = await walk(reader.conversationsByUpdate, query("nobody", 100));
-    expect(walked.records).toEqual([]);
   });
 });
 
