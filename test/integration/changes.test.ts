@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRandom } from "../sample/values/random.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { conversation, DAY, endUser, message, SECOND } from "../warehouse/records.ts";
-import { readPage, splitRecords } from "../warehouse/walk.ts";
+import { readPage } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 const CLIENT = "acme";
@@ -38,9 +38,7 @@ const idOf = (text: string): string => {
 };
 
 const changesOf = async (page: ChangePage): Promise<string[]> => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of page.records) chunks.push(chunk as Buffer);
-  const records = splitRecords(Buffer.concat(chunks).toString());
+  const records = await readPage(page);
   expect(records.length).toBe(page.end().rows);
   return records;
 };
@@ -72,10 +70,7 @@ const createFollower = (kind: RecordKind) => {
 const listOf = async (kind: RecordKind): Promise<string[]> => {
   if (kind === "conversation") return readPage(await warehouse.reader.conversationsByCreation(WINDOW));
   if (kind === "message") return readPage(await warehouse.reader.messagesByCreation(WINDOW));
-  const { records } = await warehouse.reader.endUsers({ clientId: CLIENT, limit: 10_000 });
-  const chunks: Buffer[] = [];
-  for await (const chunk of records) chunks.push(chunk as Buffer);
-  return splitRecords(Buffer.concat(chunks).toString());
+  return readPage(await warehouse.reader.endUsers({ clientId: CLIENT, limit: 10_000 }));
 };
 
 test("a reader that applies changes holds what the lists hold, whatever came late or twice, or was deleted", async () => {

@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bySize } from "../system/size.ts";
 import { expectPages } from "../warehouse/expected.ts";
 import { DAY, DAY_0, endUser } from "../warehouse/records.ts";
-import { readPage, splitRecords, walk } from "../warehouse/walk.ts";
+import { readPage, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { noteDates } from "../system/record-dates.ts";
 
@@ -36,7 +36,7 @@ async function errorOf(promise: Promise<unknown>): Promise<WarehouseError> {
 }
 
 async function recordsOf(page: EndUserPage): Promise<string[]> {
-  const records = splitRecords(await text(page.records));
+  const records = await readPage(page);
   expect(records).toHaveLength(page.end().rows);
   return records;
 }

@@ -1,3 +1,4 @@
+import { text } from "node:stream/consumers";
 import type { Page, PagePosition, PageQuery } from "@conversation-export/warehouse";
 
 export function splitRecords(page: string): string[] {
@@ -28,9 +29,7 @@ export function splitRecords(page: string): string[] {
 }
 
 export async function readPage(page: Pick<Page, "records">): Promise<string[]> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of page.records) chunks.push(chunk as Buffer);
-  return splitRecords(Buffer.concat(chunks).toString());
+  return splitRecords(await text(page.records));
 }
 
 export type Walked = {
