@@ -35,14 +35,7 @@ import {
   createLandingBackfill,
   type LandingBackfill,
 } from "@conversation-export/jobs";
-import {
-  type Delivered,
-  fold,
-  type Folded,
-  normaliseExported,
-  windowCreated,
-  windowUpdated,
-} from "../reference/index.ts";
+import { type Delivered, fold, normaliseExported, windowCreated, windowUpdated } from "../reference/index.ts";
 import { bySize } from "../system/size.ts";
 import { createSample, type RecordKind } from "../sample/index.ts";
 import { createRandom, seed, shuffled } from "../warehouse/random.ts";
@@ -63,8 +56,8 @@ const TYPES: Readonly<Record<RecordKind, EventType>> = {
 const TOPICS = { conversation: "conversations", message: "messages", end_user: "end-users" } as const;
 const RECORD_TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
 
-type Event = { readonly delivered: Delivered; readonly type: EventType };
-type Taken = Event & { readonly record: ExportRecord };
+type Taken = { readonly delivered: Delivered; readonly type: EventType; readonly record: ExportRecord };
+type Bug = (record: ExportRecord) => ExportRecord;
 
 let warehouse: Warehouse;
 let runs: BackfillRuns;
@@ -89,7 +82,7 @@ afterEach(async () => {
   expect(await warehouse.sql(ROWS_WITHOUT_DATE)).toBe("");
 });
 
-const deliver = (salt: string, conversations: number, nonstandardShare = 0.3): Event[] => {
+const deliver = (salt: string, conversations: number, nonstandardShare = 0.3): Taken[] => {
   const sample = createSample({
     seed: `${seed} ${salt}`,
     conversations,
@@ -109,20 +102,20 @@ const deliver = (salt: string, conversations: number, nonstandardShare = 0.3): E
     const offset = offsets.get(topic) ?? 0;
     offsets.set(topic, offset + 1);
     const { value, headers } = event;
-    return { delivered: { event: { value, headers }, topic, partition: 0, offset }, type: TYPES[event.kind] };
+    const type = TYPES[event.kind];
+    const position = busPositionOf({ topic, partition: 0, offset, headers });
+    const outcome = processEvent({ text: String(value), headers, position }, type);
+    if (outcome.kind !== "accepted") throw new Error(JSON.stringify(outcome));
+    const delivered = { event: { value, headers }, topic, partition: 0, offset };
+    return { delivered, type, record: outcome.record };
   });
 };
+const messagesOf = (salt: string, conversations: number): Taken[] =>
+  deliver(salt, conversations).filter(({ type }) => type === "message.exported");
 
-const process = ({ delivered, type }: Event): ExportRecord => {
-  const { event, topic, partition, offset } = delivered;
-  const position = busPositionOf({ topic, partition, offset, headers: event.headers });
-  const text = Buffer.from(event.value ?? []).toString();
-  const outcome = processEvent({ text, headers: event.headers, position }, type);
-  if (outcome.kind !== "accepted") throw new Error(JSON.stringify(outcome));
-  return outcome.record;
-};
+const now = (): Micros => Date.now() * 1000;
 
-const write = async (taken: readonly Taken[], uploadedAt: Micros): Promise<void> => {
+const write = async (taken: readonly Taken[], uploadedAt = now()): Promise<void> => {
   for (const type of Object.values(TYPES)) {
     const batch = createBatch(type, 1 << 16, { landingDays: 14 });
     for (const { delivered, record } of taken) {
@@ -151,7 +144,6 @@ const ALL_EVENTS: LandingSelection = {
 };
 const EVERYTHING = backfillJob.data.parse({ source: { kind: "landing" } });
 const COVERED: LandingCoverage = { since: 0, asOf: END_OF_TIME };
-const now = (): Micros => Date.now() * 1000;
 
 type Gate = Parameters<typeof createCorrectRecords>[0]["gate"];
 const gateThat = (suppresses: (record: ExportRecord) => boolean): Gate => ({
@@ -244,7 +236,8 @@ const shown = async (): Promise<Record<string, unknown>> => {
   const users = await warehouse.sql("SELECT record FROM end_users FINAL ORDER BY client_id, end_user_id");
   return { ...lists, users };
 };
-const expected = (folded: Folded): Record<string, unknown> => {
+const expected = (taken: readonly Taken[]): Record<string, unknown> => {
+  const folded = fold(taken.map(({ delivered }) => delivered));
   const lists: Record<string, unknown> = {};
   const [from, to] = [0n, BigInt(END_OF_TIME)];
   const texts = (list: readonly { json: string }[]): string[] => list.map(({ json }) => json);
@@ -277,35 +270,39 @@ const handoffAt = (entry: HandoffEntry, dateCreated: Micros): HandoffEntry => ({
   entry: entry.entry.replace(formatTimestamp(entry.dateCreated), formatTimestamp(dateCreated)),
 });
 
-const BUGS: readonly ((record: ExportRecord) => ExportRecord)[] = [
-  (record) => (record.type === "end_user.exported" ? record : later(record)),
+const ofConversations =
+  (bug: Bug): Bug =>
   (record) =>
-    record.type === "conversation.exported"
-      ? { ...record, handoffs: record.handoffs.map((entry) => ({ ...entry, target: `${entry.target}?` })) }
-      : record,
-  (record) =>
-    record.type === "conversation.exported"
-      ? {
-          ...record,
-          handoffs: record.handoffs.map((entry) => handoffAt(entry, entry.dateCreated + 5 * HOUR)),
-        }
-      : record,
-  (record) => ({ ...record, version: { ...record.version, exportedAt: record.version.exportedAt + HOUR } }),
-  (record) =>
-    record.type === "conversation.exported" ? { ...record, tail: `${record.tail.slice(0, -1)} }` } : record,
-  (record) =>
-    record.type === "conversation.exported" ? { ...record, dateUpdated: record.dateUpdated + HOUR } : record,
+    record.type === "conversation.exported" ? bug(record) : record;
+const moved: Bug = (record) => (record.type === "end_user.exported" ? record : later(record));
+const lateHandoffs: Bug = (record) => ({
+  ...record,
+  handoffs: record.handoffs.map((entry) => handoffAt(entry, entry.dateCreated + 5 * HOUR)),
+});
+const newer: Bug = (record) => ({
+  ...record,
+  version: { ...record.version, exportedAt: record.version.exportedAt + HOUR },
+});
+const BUGS: readonly Bug[] = [
+  moved,
+  (record) => ({
+    ...record,
+    handoffs: record.handoffs.map((entry) => ({ ...entry, target: `${entry.target}?` })),
+  }),
+  lateHandoffs,
+  newer,
+  ofConversations((record) => ({ ...record, tail: `${record.tail.slice(0, -1)} }` })),
+  ofConversations((record) => ({ ...record, dateUpdated: record.dateUpdated + HOUR })),
   (record) => (record.type === "end_user.exported" ? { ...record, record: "{}", email: "x" } : record),
   (record) =>
     record.type === "message.exported" ? { ...record, conversationId: `${record.conversationId}?` } : record,
 ];
+const harmed = (taken: readonly Taken[], bug: Bug): Taken[] =>
+  taken.map((one) => ({ ...one, record: bug(one.record) }));
 
 test("rows that ingest wrote are found as they should be, whatever they hold", async () => {
   const events = deliver("right", bySize(100, 2_000));
-  await write(
-    events.map((event) => ({ ...event, record: process(event) })),
-    now(),
-  );
+  await write(events);
   const before = await allRows();
   const { records, rows, events: read } = await correctWith()(EVERYTHING);
   expect(read).toMatchObject({ rejected: 0, suppressed: 0 });
@@ -319,19 +316,17 @@ test("rows that ingest wrote are found as they should be, whatever they hold", a
 test("what bugs wrote is put right, merged or not, and a second run changes nothing", async () => {
   const random = createRandom(61);
   const events = deliver("bugs", bySize(100, 2_000));
-  const folded = fold(events.map(({ delivered }) => delivered));
-  const harmed = shuffled(random, events).map((event) => {
-    const record = process(event);
+  const written = harmed(shuffled(random, events), (record) => {
     const bug = random.pick(BUGS);
-    return { ...event, record: random.chance(0.4) ? bug(record) : record };
+    return random.chance(0.4) ? bug(record) : record;
   });
-  const half = harmed.length >> 1;
-  await write(harmed.slice(0, half), now());
-  await write(harmed.slice(half), now());
+  const half = written.length >> 1;
+  await write(written.slice(0, half));
+  await write(written.slice(half));
   for (const table of ["handoffs", "conversations"]) await warehouse.sql(`OPTIMIZE TABLE ${table}`);
   await warehouse.sql("SYSTEM STOP MERGES");
   const wrong = await allRows();
-  expect(await shown()).not.toMatchObject(expected(folded));
+  expect(await shown()).not.toMatchObject(expected(events));
 
   const tried = await correctWith()(DRY);
   expect(tried.records.different).toBeGreaterThan(20);
@@ -350,7 +345,7 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(Number(await deletions("position(command, 'IN PARTITION') > 0"))).toBeGreaterThan(0);
   expect(await deletions("position(command, 'IN PARTITION') = 0")).toBe("0");
   const right = await shown();
-  expect(right).toMatchObject(expected(folded));
+  expect(right).toMatchObject(expected(events));
   const published = await warehouse.sql("SELECT uniqExact(client_id, kind, id) FROM changes WHERE deleted");
   expect(Number(published)).toBeGreaterThan(20);
 
@@ -376,8 +371,7 @@ test.each([
 ] as const)("a window by %s repairs each record with an event in it, from all its events, and no other record", async (by) => {
   const random = createRandom(41);
   // ClickHouse cannot read all nonstandard times; their events are taken as well.
-  const events = deliver(`window by ${by}`, bySize(60, 1_000), by === "event" ? 0 : 0.3);
-  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  const taken = deliver(`window by ${by}`, bySize(60, 1_000), by === "event" ? 0 : 0.3);
   const [early, late] = [now() - HOUR, now()];
   const times = taken.map(({ record }) => record.version.exportedAt).sort((a, b) => a - b);
   const bounds = [times[times.length >> 1] ?? 0, times[(times.length * 5) >> 3] ?? 0] as const;
@@ -392,14 +386,17 @@ test.each([
   const nameOf = ({ type, clientId, id }: ExportRecord): string => `${type} ${clientId} ${id}`;
   const inWindow = new Set([...isIn].map(({ record }) => nameOf(record)));
   expect(inWindow.size).toBeGreaterThan(5);
-  const harmed = shuffled(random, taken).map((one) => {
+  const written = shuffled(random, taken).map((one) => {
     const bug = random.pick(BUGS);
     return { one, written: { ...one, record: random.chance(0.9) ? bug(one.record) : one.record } };
   });
-  const written = (isLate: boolean): Taken[] =>
-    harmed.filter(({ one }) => (by === "upload" && isIn.has(one)) === isLate).map((each) => each.written);
-  await write(written(false), early);
-  await write(written(true), late);
+  for (const uploadedAt of [early, late])
+    await write(
+      written
+        .filter(({ one }) => (by === "upload" && isIn.has(one)) === (uploadedAt === late))
+        .map((each) => each.written),
+      uploadedAt,
+    );
 
   const apart = (lists: Record<string, unknown>) =>
     [true, false].map((wanted) =>
@@ -426,7 +423,7 @@ test.each([
   const done = await correctWith()({ ...EVERYTHING, window });
   expect(done.records.examined).toBe(inWindow.size);
   const [windowAfter, othersAfter] = apart(await shown());
-  const [windowWanted = []] = apart(expected(fold(events.map(({ delivered }) => delivered))));
+  const [windowWanted = []] = apart(expected(taken));
   expect(windowWanted.length).toBeGreaterThan(5);
   expect(windowAfter).toEqual(windowWanted);
   expect(othersAfter).toEqual(othersBefore);
@@ -449,10 +446,7 @@ const WITHOUT_ENTRY = [
 
 test("entries that are missing in the update index and handoffs that are missing are written again, and nothing is deleted", async () => {
   const events = deliver("missing entries", 60);
-  await write(
-    events.map((event) => ({ ...event, record: process(event) })),
-    now(),
-  );
+  await write(events);
   const right = await shown();
   for (const table of ["conversation_updates", "handoffs"])
     await warehouse.sql(`DELETE FROM ${table} WHERE cityHash64(client_id, conversation_id) % 3 = 0`);
@@ -470,10 +464,7 @@ test("entries that are missing in the update index and handoffs that are missing
 
 test("a record that no entry of changes describes gets one, and one that is gone gets none", async () => {
   const events = deliver("untold", 60);
-  await write(
-    events.map((event) => ({ ...event, record: process(event) })),
-    now(),
-  );
+  await write(events);
   const share = (id: string, fifth: number): string => `cityHash64(client_id, ${id}) % 5 = ${fifth}`;
   await warehouse.sql(`DELETE FROM messages WHERE ${share("message_id", 1)}`);
   await warehouse.sql(`DELETE FROM landing WHERE type = 'message.exported' AND ${share("record_id", 1)}`);
@@ -507,13 +498,7 @@ test("a record that no entry of changes describes gets one, and one that is gone
 });
 
 test("rows that may not be deleted stay and are counted, and right ones are added", async () => {
-  const events = deliver("old", 60);
-  const taken = events.map((event) => ({ ...event, record: process(event) }));
-  const bug = BUGS[0] as (record: ExportRecord) => ExportRecord;
-  await write(
-    taken.map((one) => ({ ...one, record: bug(one.record) })),
-    now(),
-  );
+  await write(harmed(deliver("old", 60), moved));
   const countOf = async (): Promise<number> =>
     Number(await warehouse.sql("SELECT count() FROM conversations FINAL"));
   const stored = await countOf();
@@ -527,12 +512,12 @@ test("rows that may not be deleted stay and are counted, and right ones are adde
 const twice = (salt: string, conversations: number): (readonly [Taken, Taken])[] => {
   const exportsOf = new Map<string, Taken[]>();
   for (const event of deliver(salt, conversations)) {
-    const record = process(event);
+    const { record } = event;
     if (record.type !== "conversation.exported") continue;
     const name = `${record.clientId} ${record.id}`;
     const known = exportsOf.get(name) ?? [];
     const isNewer = known.every((one) => one.record.version.exportedAt < record.version.exportedAt);
-    if (isNewer) exportsOf.set(name, [...known, { ...event, record }]);
+    if (isNewer) exportsOf.set(name, [...known, event]);
   }
   return [...exportsOf.values()].flatMap(([first, second]) =>
     first === undefined || second === undefined ? [] : [[first, second] as const],
@@ -541,19 +526,15 @@ const twice = (salt: string, conversations: number): (readonly [Taken, Taken])[]
 
 test("newer exports stay, whichever steps of a run they come between", async () => {
   const pairs = twice("any instant", bySize(150, 600));
-  const [bug] = [BUGS[2] as (record: ExportRecord) => ExportRecord];
-  const later = BUGS[3] as (record: ExportRecord) => ExportRecord;
-  await write(
-    pairs.map(([first]) => ({ ...first, record: later(bug(first.record)) })),
-    now(),
-  );
+  const firsts = pairs.map(([first]) => first);
+  await write(harmed(firsts, (record) => newer(lateHandoffs(record))));
   const waiting = pairs.map(([, second]) => second);
   const came: string[] = [];
   const racing = <T extends object>(target: T): T => {
     const come = async (at: string): Promise<void> => {
       const next = waiting.splice(0, 1);
       came.push(at);
-      await write(next, now());
+      await write(next);
     };
     return Object.fromEntries(
       Object.entries(target).map(([name, call]: [string, (...args: unknown[]) => unknown]) => [
@@ -578,7 +559,7 @@ test("newer exports stay, whichever steps of a run they come between", async () 
   const done = await correctWith({ runs: racing(runs), wrong: racing(wrong) })(EVERYTHING);
   expect(done.rows.deleted.conversations).toBeGreaterThan(20);
   for (const at of ["behind note", "before erase", "behind erase", "before end"]) expect(came).toContain(at);
-  await write(waiting, now());
+  await write(waiting);
   const versions = await warehouse.sql(
     `SELECT client_id, conversation_id, toUnixTimestamp64Micro(exported_at) FROM conversations FINAL`,
   );
@@ -588,17 +569,12 @@ test("newer exports stay, whichever steps of a run they come between", async () 
       .toSorted(),
   );
   await correctWith()(EVERYTHING);
-  const events = pairs.flatMap((pair) => pair.map(({ delivered }) => delivered));
-  expect(await shown()).toMatchObject(expected(fold(events)));
+  expect(await shown()).toMatchObject(expected(pairs.flat()));
 });
 
 test("readers never miss a record while a wrong row of it goes", async () => {
   const events = deliver("moved", bySize(60, 1_000)).filter(({ type }) => type === "conversation.exported");
-  const bug = BUGS[0] as (record: ExportRecord) => ExportRecord;
-  await write(
-    events.map((event) => ({ ...event, record: bug(process(event)) })),
-    now(),
-  );
+  await write(harmed(events, moved));
   const records = "SELECT uniqExact(client_id, conversation_id) FROM conversations";
   const wanted = await warehouse.sql(records);
   let isDone = false;
@@ -615,14 +591,10 @@ test("readers never miss a record while a wrong row of it goes", async () => {
   expect([...counts]).toEqual([wanted]);
 });
 
-const writeLateHandoffs = async (salt: string, conversations = 30): Promise<Folded> => {
+const writeLateHandoffs = async (salt: string, conversations = 30): Promise<Record<string, unknown>> => {
   const events = deliver(salt, conversations).filter(({ type }) => type === "conversation.exported");
-  const bug = BUGS[2] as (record: ExportRecord) => ExportRecord;
-  await write(
-    events.map((event) => ({ ...event, record: bug(process(event)) })),
-    now(),
-  );
-  return fold(events.map(({ delivered }) => delivered));
+  await write(harmed(events, lateHandoffs));
+  return expected(events);
 };
 const expectNothingLeft = async (): Promise<void> => {
   const waiting = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done";
@@ -632,25 +604,20 @@ const expectNothingLeft = async (): Promise<void> => {
 };
 
 test("a right handoff that a merge drops below a wrong one of a later date is written again", async () => {
-  const folded = await writeLateHandoffs("trap", bySize(80, 1_000));
+  const right = await writeLateHandoffs("trap", bySize(80, 1_000));
   const tried = await correctWith()(DRY);
   const done = await correctWith({}, async () => {
     await warehouse.sql("OPTIMIZE TABLE handoffs FINAL");
   })(EVERYTHING);
   expect(done.rows.deleted.handoffs).toBeGreaterThan(30);
   expect(done.rows.inserted.handoffs).toBeGreaterThan(tried.rows.inserted.handoffs);
-  expect(await shown()).toMatchObject(expected(folded));
+  expect(await shown()).toMatchObject(right);
   await expectNothingLeft();
 });
 
 test("a wrong row is not deleted on account of a right one that is gone meanwhile", async () => {
-  const events = deliver("gone", 30).filter(({ type }) => type === "message.exported");
-  const bug = BUGS[0] as (record: ExportRecord) => ExportRecord;
-  const taken = events.map((event) => ({ ...event, record: process(event) }));
-  await write(
-    taken.map((one) => ({ ...one, record: bug(one.record) })),
-    now(),
-  );
+  const taken = messagesOf("gone", 30);
+  await write(harmed(taken, moved));
   const wanted = await warehouse.sql("SELECT uniqExact(client_id, message_id) FROM messages");
   const deletedAt: string[] = [];
   const watched: WrongRows = {
@@ -668,18 +635,15 @@ test("a wrong row is not deleted on account of a right one that is gone meanwhil
     );
   })(EVERYTHING);
   expect(deletedAt).toEqual([wanted]);
-  expect(await shown()).toMatchObject({
-    "acme messagesByCreation": expected(fold(events.map(({ delivered }) => delivered)))[
-      "acme messagesByCreation"
-    ],
-  });
+  const list = "acme messagesByCreation";
+  expect(await shown()).toMatchObject({ [list]: expected(taken)[list] });
 });
 
 // Merges are held on one server.
 test.skipIf(SHARDS > 1)(
   "wrong rows are deleted when a deletion of someone else has ended, and not before",
   async () => {
-    const folded = await writeLateHandoffs("other");
+    const right = await writeLateHandoffs("other");
     const mutations = (condition: string): Promise<string> =>
       warehouse.sql(
         `SELECT count() FROM system.mutations WHERE database = currentDatabase() AND ${condition}`,
@@ -701,24 +665,24 @@ test.skipIf(SHARDS > 1)(
     await warehouse.sql("SYSTEM START MERGES conversations");
     await correcting;
     expect(await mutations("table = 'handoffs'")).not.toBe(before);
-    expect(await shown()).toMatchObject(expected(folded));
+    expect(await shown()).toMatchObject(right);
   },
 );
 
 test("nothing is deleted when the right rows cannot be written", async () => {
-  const folded = await writeLateHandoffs("late");
+  const right = await writeLateHandoffs("late");
   const before = await allRows();
   // ClickHouse refuses it.
   const late: RunUpload = (work) => work({ stamp: 0, generation: 0 });
   await expect(correctWith({ runUpload: late })(EVERYTHING)).rejects.toMatchObject({ retryable: true });
   expect(await allRows()).toEqual(before);
   await correctWith()(EVERYTHING);
-  expect(await shown()).toMatchObject(expected(folded));
+  expect(await shown()).toMatchObject(right);
   await expectNothingLeft();
 });
 
 test("an attempt that dies after its deletion is continued, and its deletions are published", async () => {
-  const folded = await writeLateHandoffs("dead");
+  const right = await writeLateHandoffs("dead");
   const backfill = backfillWith({});
   const dying = backfillWith({
     wrong: {
@@ -737,15 +701,14 @@ test("an attempt that dies after its deletion is continued, and its deletions ar
   await expect(dying.finish(context, part, false)).rejects.toThrow("died");
   await backfill.finish(context, part, false);
   await backfill.forget(context);
-  expect(await shown()).toMatchObject(expected(folded));
+  expect(await shown()).toMatchObject(right);
   expect(Number(await warehouse.sql("SELECT count() FROM changes WHERE deleted"))).toBeGreaterThan(0);
   await expectNothingLeft();
   await expect(backfill.runPart(context, part, false)).rejects.toMatchObject({ code: "backfill_rows_gone" });
 });
 
 test("rows that a writer is just writing are not missing", async () => {
-  const events = deliver("writing", 20).filter(({ type }) => type === "message.exported");
-  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  const taken = messagesOf("writing", 20);
   const uploadedAt = now();
   await write(taken, uploadedAt);
   await warehouse.sql("TRUNCATE TABLE messages");
@@ -759,10 +722,7 @@ test("rows that a writer is just writing are not missing", async () => {
 // The estimate is of one server.
 test.skipIf(SHARDS > 1)("each part reads its own share of landing and of the copied rows", async () => {
   const events = deliver("shares", bySize(1_200, 20_000));
-  await write(
-    events.map((event) => ({ ...event, record: process(event) })),
-    now(),
-  );
+  await write(events);
   await warehouse.sql("OPTIMIZE TABLE landing FINAL");
   const [whole] = (await backfillWith({}).split(contextOf(EVERYTHING))).slice(0, 1);
   if (whole === undefined) throw new Error("no part");
@@ -779,16 +739,9 @@ test.skipIf(SHARDS > 1)("each part reads its own share of landing and of the cop
 });
 
 test("a record that the warehouse refuses stays as it stands, and the others are put right", async () => {
-  const taken = deliver("refused", 30)
-    .filter(({ type }) => type !== "end_user.exported")
-    .map((event) => ({ ...event, record: process(event) }));
-  const [late, moved] = [BUGS[2], BUGS[0]] as ((record: ExportRecord) => ExportRecord)[];
-  const harm = (record: ExportRecord): ExportRecord =>
-    (record.type === "conversation.exported" ? late : moved)?.(record) ?? record;
-  await write(
-    taken.map((one) => ({ ...one, record: harm(one.record) })),
-    now(),
-  );
+  const taken = deliver("refused", 30).filter(({ type }) => type !== "end_user.exported");
+  const bug: Bug = (record) => (record.type === "conversation.exported" ? lateHandoffs : moved)(record);
+  await write(harmed(taken, bug));
   const withHandoff = taken.find(
     ({ record }) => record.type === "conversation.exported" && record.handoffs.length > 0,
   );
@@ -823,8 +776,7 @@ test("a record that the warehouse refuses stays as it stands, and the others are
 });
 
 test("rows of an event that is rejected now are removed, and what the record's other events say is shown", async () => {
-  const events = deliver("rejected", 40);
-  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  const taken = deliver("rejected", 40);
   const nameOf = ({ type, clientId, id }: ExportRecord): string => `${type} ${clientId} ${id}`;
   const latest = new Map<string, Taken>();
   for (const one of taken) {
@@ -841,7 +793,6 @@ test("rows of an event that is rejected now are removed, and what the record's o
       const event = { ...delivered.event, value: Buffer.from("no longer accepted") };
       return { ...one, delivered: { ...delivered, event } };
     }),
-    now(),
   );
   const before = await shown();
   const dry = await correctWith()(DRY);
@@ -850,16 +801,13 @@ test("rows of an event that is rejected now are removed, and what the record's o
   expect(done.events.rejected).toBe(bad.size);
   expect(done.rows.deleted.conversations).toBeGreaterThan(10);
   expect(dry.rows.deleted).toEqual(done.rows.deleted);
-  const rest = taken.filter((one) => !bad.has(one)).map(({ delivered }) => delivered);
-  const wanted = expected(fold(rest));
-  expect(wanted).not.toEqual(expected(fold(events.map(({ delivered }) => delivered))));
+  const wanted = expected(taken.filter((one) => !bad.has(one)));
+  expect(wanted).not.toEqual(expected(taken));
   expect(await shown()).toMatchObject(wanted);
 });
 
 test("suppressed exports are neither written nor deleted", async () => {
-  const events = deliver("suppressed", 30).filter(({ type }) => type === "message.exported");
-  const taken = events.map((event) => ({ ...event, record: process(event) }));
-  await write(taken, now());
+  await write(messagesOf("suppressed", 30));
   await warehouse.sql("ALTER TABLE messages DELETE WHERE client_id = 'acme' SETTINGS mutations_sync = 2");
   const before = await rowsOf("messages");
   const suppresses = (record: ExportRecord): boolean => record.clientId === "acme";
@@ -880,14 +828,13 @@ test("suppressed exports are neither written nor deleted", async () => {
 });
 
 test("a selection takes the events of a client, a range or a time of export", async () => {
-  const events = deliver("selection", 40);
-  const taken = events.map((event) => ({ ...event, record: process(event) }));
-  await write(taken, now());
+  const taken = deliver("selection", 40);
+  await write(taken);
   const count = (selection: Partial<LandingSelection>): Promise<number> =>
     runs.count({ ...ALL_EVENTS, ...selection }, signal);
   const matching = (test: (one: Taken) => boolean): number =>
     new Set(taken.filter(test).map(({ delivered: { topic, offset } }) => `${topic} ${offset}`)).size;
-  expect(await count({})).toBe(events.length);
+  expect(await count({})).toBe(taken.length);
   expect(await count({ clientId: "acme" })).toBe(matching(({ record }) => record.clientId === "acme"));
   const range = { by: "offsets", topic: "messages", partition: 0, from: 5, to: 25 } as const;
   expect(await count({ range })).toBe(20);
@@ -903,10 +850,7 @@ test("a selection takes the events of a client, a range or a time of export", as
 });
 
 test("a job keeps what it has read while another begins, and reads the coverage once", async () => {
-  await write(
-    deliver("side by side", 60).map((event) => ({ ...event, record: process(event) })),
-    now(),
-  );
+  await write(deliver("side by side", 60));
   let coverages = 0;
   const isOver = async (job: string): Promise<boolean> => job !== "job";
   const backfill = backfillWith({ isOver, onCoverage: () => (coverages += 1) });
@@ -926,12 +870,10 @@ test("two jobs that delete at once, as with two Redis, end as one", async () => 
   const events = deliver("two at once", bySize(60, 1_000));
   const random = createRandom(44);
   await write(
-    events.map((event) => {
+    harmed(events, (record) => {
       const bug = random.pick(BUGS);
-      const record = process(event);
-      return { ...event, record: random.chance(0.5) ? bug(record) : record };
+      return random.chance(0.5) ? bug(record) : record;
     }),
-    now(),
   );
   const together = (): ((at: string) => Promise<void>) => {
     const waiting = new Map<string, () => void>();
@@ -989,7 +931,7 @@ test("two jobs that delete at once, as with two Redis, end as one", async () => 
     }),
   );
   expect(new Set(overlaps.slice(0, 2))).toEqual(new Set(["one", "two"]));
-  expect(await shown()).toMatchObject(expected(fold(events.map(({ delivered }) => delivered))));
+  expect(await shown()).toMatchObject(expected(events));
   await expectNothingLeft();
   expect((await correctWith()(EVERYTHING)).records.different).toBe(0);
 });
@@ -1025,10 +967,10 @@ test("keys are not removed by an attempt whose job goes on elsewhere", async () 
 });
 
 test("what a dead process noted is swept, and it deletes nothing by it afterwards", async () => {
-  const [event] = deliver("swept", 1).filter(({ type }) => type === "message.exported");
+  const [event] = messagesOf("swept", 1);
   if (event === undefined) throw new Error("no message");
-  const record = process(event);
-  await write([{ ...event, record }], now());
+  const { record } = event;
+  await write([event]);
   const [version] = (await warehouse.sql("SELECT toString(version) FROM messages")).split("\n");
   const row = { ...ROW, date: record.dateCreated, version: BigInt(version ?? 0) };
   const there = createWrongRows({
@@ -1056,8 +998,7 @@ test("what a dead process noted is swept, and it deletes nothing by it afterward
 });
 
 test("records of a window that landing does not hold any more are counted", async () => {
-  const events = deliver("uncovered", 20).filter(({ type }) => type === "message.exported");
-  const taken = events.map((event) => ({ ...event, record: process(event) }));
+  const taken = messagesOf("uncovered", 20);
   const [early, late] = [now() - HOUR, now()];
   await write(taken.slice(0, 20), early);
   await warehouse.sql("TRUNCATE TABLE landing");
@@ -1084,10 +1025,8 @@ test("records of a window that landing does not hold any more are counted", asyn
 });
 
 test("the landing store covers what was written", async () => {
-  const [event] = deliver("coverage", 1);
-  if (event === undefined) throw new Error("no event");
   const uploadedAt = now();
-  await write([{ ...event, record: process(event) }], uploadedAt);
+  await write(deliver("coverage", 1).slice(0, 1), uploadedAt);
   const landing = createLandingStore({ session: warehouse.session("jobs") });
   expect((await landing.coverage())?.since).toBe(uploadedAt);
 });
