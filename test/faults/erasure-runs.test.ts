@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { text } from "node:stream/consumers";
 import {
   type DataSubject,
   emailForm,
@@ -60,7 +59,7 @@ import { conversation, DAY, DAY_0, endUser, message } from "../warehouse/records
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import { ticketNow, uploadNow } from "../warehouse/upload-now.ts";
-import { readPage, splitRecords } from "../warehouse/walk.ts";
+import { readPage } from "../warehouse/walk.ts";
 
 const SECRET = "a secret of the tests of erasure";
 const KILLED_AT = bySize([14, 26], [...Array.from({ length: 44 }, (_, at) => at + 1), 99]);
@@ -77,6 +76,7 @@ const TABLES = [
 ];
 /** After every stamp, µs. */
 const LATER = Date.UTC(2100) * 1000;
+const KILLED = new ServiceError("killed", "killed", { retryable: true });
 const log = createLogger({ service: "test", level: "silent" });
 
 let stack: TestStack;
@@ -128,15 +128,8 @@ const write = async (records: readonly ExportRecord[], tables: readonly string[]
       offset += 1;
       const value = Buffer.from(JSON.stringify(record));
       const topic = type.replace(".exported", "s");
-      batch.add(record, {
-        topic,
-        partition: 0,
-        offset,
-        key: null,
-        headers: {},
-        value,
-        timestamp: Date.now(),
-      });
+      const timestamp = Date.now();
+      batch.add(record, { topic, partition: 0, offset, key: null, headers: {}, value, timestamp });
     }
     batch.fillUpload(Date.now() * 1000);
     for (const insert of batch.inserts(0, batch.records())) {
@@ -185,6 +178,10 @@ const request = async (client: string, subject: Partial<DataSubject>): Promise<s
   const { requestId } = await intake.open(client, { email: null, identifiers: [], ...subject });
   return requestId;
 };
+
+const chatter = (...values: string[]): Pick<DataSubject, "identifiers"> => ({
+  identifiers: values.map((value) => ({ type: "chatter_id", value })),
+});
 
 const keysLeft = () => sql("SELECT count() FROM erasure_keys");
 
@@ -404,7 +401,7 @@ it("reaches no profile by a chatter id, neither of who chatted nor of that id", 
     endUser(at, "ida", { profile: { first_name: "has the id" } }),
   ]);
   const before = await rowsOf(client);
-  await request(client, { identifiers: [{ type: "chatter_id", value: "ida" }] });
+  await request(client, chatter("ida"));
   expect(await run()).toMatchObject({ requests: 1, found: { conversations: 1, messages: 1, end_users: 0 } });
   const after = await rowsOf(client);
   expect(after).toMatchObject({ conversations: [], messages: [], end_users: before["end_users"] });
@@ -468,15 +465,10 @@ it("lets a request wait that would reach more than its share, and does the other
     );
   await write([...neighbour(client), ...said("of-agent", "Agent Smith", 20), ...said("of-ada", "ada", 2)]);
   await write([...said("of-bob", "bob", 2), ...said("of-eve", "eve", 12)]);
-  const of = (...values: string[]): Promise<string> =>
-    request(client, { identifiers: values.map((value) => ({ type: "chatter_id", value })) });
-  const [agent, again, ada, bob, eve] = [
-    await of("Agent Smith"),
-    await of("Agent Smith", "nobody"),
-    await of("ada"),
-    await of("bob"),
-    await of("eve"),
-  ];
+  const of = (...values: string[]): Promise<string> => request(client, chatter(...values));
+  const agent = await of("Agent Smith");
+  const again = await of("Agent Smith", "nobody");
+  const [ada, bob, eve] = [await of("ada"), await of("bob"), await of("eve")];
   const statusOf = async (id: string) => (await intake.find(client, id))?.status;
   const before = await rowsOf(client);
   const smith = { clientId: client, subject: "chatter_id:Agent Smith", createdBefore: Date.now() * 1000 };
@@ -523,33 +515,21 @@ const readableOf = async (client: string) => {
   const session = sessions.open(stack.clickhouse.url("reader"), topology);
   const reader = createReader({ session, lookups: session });
   const window = { clientId: client, since: 0, to: Date.now() * 1000, pageSize: 1_000, wholeTies: false };
-  const published = async (kind: "conversation" | "message" | "end_user", after = 0) => {
-    const from = { date: after, id: "" };
-    const page = await reader.changes({
-      clientId: client,
-      kind,
-      after: from,
-      stableUpTo: LATER,
-      pageSize: 1_000,
-    });
-    return splitRecords(await text(page.records));
-  };
+  const published: string[] = [];
+  for (const kind of ["conversation", "message", "end_user"] as const) {
+    const after = { date: 0, id: "" };
+    const query = { clientId: client, kind, after, stableUpTo: LATER, pageSize: 1_000 };
+    published.push(...(await readPage(await reader.changes(query))));
+  }
+  const isDeleted = (record: string): boolean => record.includes('"deleted":true');
   return {
     ids: [
       ...(await readPage(await reader.conversationsByCreation(window))),
       ...(await readPage(await reader.messagesByCreation(window))),
-      ...splitRecords(await text((await reader.endUsers({ clientId: client, limit: 1_000 })).records)),
+      ...(await readPage(await reader.endUsers({ clientId: client, limit: 1_000 }))),
     ].map((record) => /"(?:_id|end_user_id)":"([^"]*)"/.exec(record)?.[1] ?? ""),
-    live: [
-      ...(await published("conversation")),
-      ...(await published("message")),
-      ...(await published("end_user")),
-    ].filter((record) => !record.includes('"deleted":true')),
-    deleted: [
-      ...(await published("conversation")),
-      ...(await published("message")),
-      ...(await published("end_user")),
-    ].filter((record) => record.includes('"deleted":true')),
+    live: published.filter((record) => !isDeleted(record)),
+    deleted: published.filter(isDeleted),
   };
 };
 
@@ -561,7 +541,7 @@ it("hides a person while another run deletes, and publishes the deletions when t
   const kept = ["kept-conversation", "kept-message", "kept-user"];
   expect(all.ids).toHaveLength(kept.length + 6);
   const id = await request(client, subject);
-  const large = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
+  const large = await request(client, chatter("kept-chatter"));
   const deps = erasureDeps({ percent: 0, records: 0 });
   const approval = async () => {
     await completion.hold(client, large);
@@ -575,9 +555,8 @@ it("hides a person while another run deletes, and publishes the deletions when t
     return isFree === undefined;
   });
   const waiting = { ...deps, approval, exclusive };
-  const killed = new ServiceError("killed", "killed", { retryable: true });
-  const dying = { ...waiting, store: { ...store, hide: () => Promise.reject(killed) } };
-  await expect(run(dying)).rejects.toBe(killed);
+  const dying = { ...waiting, store: { ...store, hide: () => Promise.reject(KILLED) } };
+  await expect(run(dying)).rejects.toBe(KILLED);
   expect((await readableOf(client)).ids).toEqual(all.ids);
   expect(await intake.find(client, id)).toMatchObject({ status: "running", hiddenAt: null });
   const { generation } = await coordination.look();
@@ -622,7 +601,7 @@ it("does not carry out what another run or an operator has decided about meanwhi
   const client = "decided";
   await write(neighbour(client));
   const before = await rowsOf(client);
-  const id = await request(client, { identifiers: [{ type: "chatter_id", value: "kept-chatter" }] });
+  const id = await request(client, chatter("kept-chatter"));
   const statusOf = async () => (await intake.find(client, id))?.status;
   const approval = async () => {
     await completion.hold(client, id);
@@ -691,12 +670,10 @@ it("comes to the same end wherever it is killed", async () => {
     const { records, subject } = person(client, mark);
     await write(records);
     const id = await request(client, subject);
-    const { deps, calls } = interruptedAt(at, at % 2 === 0, () =>
-      Promise.reject(new ServiceError("killed", "killed", { retryable: true })),
-    );
+    const { deps, calls } = interruptedAt(at, at % 2 === 0, () => Promise.reject(KILLED));
     const killed = await run(deps, "request").then(
       () => false,
-      (error: unknown) => (error as ServiceError).code === "killed",
+      (error: unknown) => (error as ServiceError).code === KILLED.code,
     );
     if (killed) await run(erasureDeps(), "request");
     expect(await rowsOf(client), `killed at ${at}`).toEqual(before);
@@ -783,7 +760,7 @@ const insertOf = (record: ExportRecord, ticket: WriteTicket, table: string): Pro
 it("leaves nothing that a writer has let through before, however long it was paused", async () => {
   const gate = await startWriter();
   const late = conversation({ client: "late", time: DAY_0 }, "late", DAY_0, DAY_0, { chatter_id: "eve" });
-  await request("late", { identifiers: [{ type: "chatter_id", value: "eve" }] });
+  await request("late", chatter("eve"));
   const ticket = await gate.ticket();
   expect(await suppresses(gate, late)).toBe(false);
   // One table is written, then the process pauses.
@@ -816,7 +793,7 @@ it("waits for no process that may not write yet, and that one leaves out what wa
   await until("it has tried to read", 10_000, () => world.asked > 0);
   const record = conversation({ client: "early", time: DAY_0 }, "early", DAY_0, DAY_0, { chatter_id: "ida" });
   await write([record]);
-  await request("early", { identifiers: [{ type: "chatter_id", value: "ida" }] });
+  await request("early", chatter("ida"));
   expect(await run(erasureDeps())).toMatchObject({ requests: 1, found: { conversations: 1 } });
   world.refuses = false;
   await started;
@@ -831,7 +808,7 @@ it("erases what was created until a person asked again, although the first reque
       session: sessions.open(stack.clickhouse.url("intake")),
       now: () => now,
       idSecret: "a secret of the tests",
-    }).open("repeats", { email: null, identifiers: [{ type: "chatter_id", value: "lou" }] });
+    }).open("repeats", { email: null, ...chatter("lou") });
   const first = await openAt(at - 60_000);
   const [early, between] = [DAY_0, (at - 30_000) * 1000];
   const lou = { chatter_id: "lou" };
@@ -897,7 +874,7 @@ it("looks at what was suppressed once more, for a writer that nobody knew of", a
   const at = { client: "slipped", time: DAY_0 };
   const record = conversation(at, "slipped", DAY_0, DAY_0, { chatter_id: "gus" });
   await write([record]);
-  await request("slipped", { identifiers: [{ type: "chatter_id", value: "gus" }] });
+  await request("slipped", chatter("gus"));
   await run();
   await write([record, message(at, "slipped-message", DAY_0, "slipped")]);
   expect(await searches(run)).toBe(0);
@@ -940,9 +917,8 @@ it("goes on with what a dead run has begun to erase for no request", async () =>
   await suppressions.addFound([
     { clientId: client, kind: "end_user", value: "mona-user", createdBefore: Date.now() * 1000 },
   ]);
-  const killed = new ServiceError("killed", "killed", { retryable: true });
-  const dying = { ...store, publish: () => Promise.reject(killed) };
-  await expect(run({ ...erasureDeps(), store: dying })).rejects.toBe(killed);
+  const dying = { ...store, publish: () => Promise.reject(KILLED) };
+  await expect(run({ ...erasureDeps(), store: dying })).rejects.toBe(KILLED);
   const left = await rowsOf(client);
   expect(left).not.toEqual(before);
   const published = `SELECT uniqExact(id) FROM changes WHERE client_id = '${client}' AND deleted`;
@@ -963,13 +939,12 @@ it("finds no more rows in each attempt of a job that dies", async () => {
   ]);
   await request(client, subject);
   const since = new Date(0).toISOString();
-  const killed = new ServiceError("killed", "killed", { retryable: true });
-  const dying = { ...store, erase: () => Promise.reject(killed) };
+  const dying = { ...store, erase: () => Promise.reject(KILLED) };
   const keys = `SELECT phase, kind, startsWith(request_id, 'found/'), startsWith(request_id, 'again/'), count()
     FROM erasure_keys FINAL WHERE kind != 'run' AND client_id = '${client}' GROUP BY ALL ORDER BY ALL`;
   const attempt = async (): Promise<string> => {
     await expect(run({ ...erasureDeps(), store: dying }, "again", { since, dryRun: false })).rejects.toBe(
-      killed,
+      KILLED,
     );
     return sql(keys);
   };
