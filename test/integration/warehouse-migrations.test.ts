@@ -1,9 +1,8 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile, utimes } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Readable } from "node:stream";
 import { tied } from "@conversation-export/local-stack";
 import {
   createBackfillRuns,
@@ -17,7 +16,6 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startHoldingProxy } from "../faults/holding-proxy.ts";
 import { until } from "../system/until.ts";
-import { conversation, DAY_0, message } from "../warehouse/records.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
@@ -76,16 +74,22 @@ async function ageLock(database: string, seconds: number): Promise<void> {
   await utimes(path?.startsWith("/") ? path : `${root}${path}`, then, then);
 }
 
-function startMigration(url: string, statement: string): ChildProcessByStdio<null, Readable, null> {
+/** Killed while it holds the lock; its pid. */
+async function killMigration(url: string): Promise<number | undefined> {
   const index = new URL("../../packages/warehouse/src/index.ts", import.meta.url).href;
   const program = `import { writeSync } from "node:fs";
     const { migrate } = await import(${JSON.stringify(index)});
-    const onApplied = (name) => { writeSync(1, name); ${statement}; };
+    const onApplied = (name) => {
+      writeSync(1, name);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    };
     await migrate({ url: ${JSON.stringify(url)}, onApplied });`;
   const [node, ...args] = tied([process.execPath, "--input-type=module", "--eval", program]);
-  return spawn(node, args, {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = spawn(node, args, { stdio: ["ignore", "pipe", "inherit"] });
+  await once(child.stdout, "data");
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  return child.pid;
 }
 
 describe("migrate", () => {
@@ -141,13 +145,10 @@ describe("migrate", () => {
 
   test.concurrent("the lock of a killed migration is free after 30 seconds, for one of many", async () => {
     const url = urlOf("m8");
-    const child = startMigration(url, "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)");
-    await once(child.stdout, "data");
-    child.kill("SIGKILL");
-    await once(child, "exit");
+    const killedPid = await killMigration(url);
     const held = await migrate({ url }).catch((error: Error) => error);
     expect(held).toMatchObject({ code: "migration_locked", retryable: true });
-    expect((held as Error).message).toContain(`pid ${child.pid} on `);
+    expect((held as Error).message).toContain(`pid ${killedPid} on `);
     await ageLock("m8", 20);
     expect(await stateOf(migrate({ url }))).toBe("migration_locked true");
     await ageLock("m8", 30);
@@ -163,10 +164,7 @@ describe("migrate", () => {
 
   test.concurrent("a migration that was paused before it takes a free lock gives way to who took it meanwhile", async () => {
     const url = urlOf("m5");
-    const child = startMigration(url, "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)");
-    await once(child.stdout, "data");
-    child.kill("SIGKILL");
-    await once(child, "exit");
+    await killMigration(url);
     await ageLock("m5", 30);
     const paused = await startHoldingProxy(url, "CREATE TABLE schema_lock");
     const other = await startHoldingProxy(url, "INSERT INTO schema_migrations");
@@ -312,130 +310,6 @@ test("the server parses what else is said to a whole cluster", async () => {
   );
   const questions = statements.filter((statement) => /schema_migrations/.test(statement));
   expect(questions.filter((one) => /clusterAllReplicas\('main'/.test(one))).not.toEqual([]);
-});
-
-describe("columns for analysts", () => {
-  test("hold what the record says", async () => {
-    const attributes = { client: "columns", time: DAY_0 + 5, partition: 2, offset: 7 };
-    const said = {
-      chatter_id: "chatter",
-      end_user_id: "user",
-      language: "en",
-      platform: "web",
-      device: "phone",
-      browser: "é",
-      automated_resolution_classification: "Resolved",
-      generated_topic_label: "topic",
-      last_agent_id: "agent",
-      is_engaged: true,
-      is_escalated: false,
-      is_test_user: true,
-      agent_handle_time: 1.5,
-      bot_handle_time: 0,
-    };
-    const full = conversation(attributes, "full", DAY_0 + 1, DAY_0 + 2, {
-      ...said,
-      csat: { score: 4 },
-      handoffs: [
-        {
-          handoff_id: "h",
-          id: "1",
-          date_created: "2026-10-04T00:00:00.000009Z",
-          name: "n",
-          outcome_status: "failed",
-          reason_code: "other",
-        },
-        { id: "2", date_created: "2026-10-04T00:00:00Z" },
-      ],
-    });
-    await warehouse.write([full, conversation(attributes, "empty", DAY_0 + 1, DAY_0 + 2)], DAY_0 + 3);
-    const rows = async (table: string, order: string): Promise<unknown[]> =>
-      (
-        await warehouse.sql(
-          `SELECT * FROM ${table} FINAL WHERE client_id = 'columns' ORDER BY ${order} FORMAT JSONEachRow SETTINGS output_format_json_quote_64bit_integers = 1`,
-        )
-      )
-        .split("\n")
-        .map((line) => JSON.parse(line) as unknown);
-    const version = String(((BigInt(DAY_0) + 5n) << 64n) | (2n << 48n) | 7n);
-    const shared = {
-      client_id: "columns",
-      date_created: "2026-10-04 00:00:00.000001",
-      version,
-      exported_at: "2026-10-04 00:00:00.000005",
-      uploaded_at: "2026-10-04 00:00:00.000003",
-      date_updated: "2026-10-04 00:00:00.000002",
-    };
-    expect(await rows("conversations", "conversation_id DESC")).toMatchObject([
-      {
-        ...shared,
-        conversation_id: "full",
-        ...said,
-        csat_score: 4,
-      },
-      {
-        ...shared,
-        conversation_id: "empty",
-        chatter_id: "",
-        language: "",
-        is_engaged: null,
-        is_escalated: null,
-        is_test_user: null,
-        agent_handle_time: null,
-        bot_handle_time: null,
-        csat_score: null,
-      },
-    ]);
-    const handoffVersion = String((BigInt(DAY_0 + 9) << 128n) | BigInt(version));
-    expect(await rows("handoffs", "target_kind")).toMatchObject([
-      {
-        conversation_date_created: shared.date_created,
-        conversation_id: "full",
-        target: "h",
-        target_kind: "handoff_id",
-        version: handoffVersion,
-        uploaded_at: shared.uploaded_at,
-        date_created: "2026-10-04 00:00:00.000009",
-        name: "n",
-        outcome_status: "failed",
-        reason_code: "other",
-      },
-      { target: "1", target_kind: "id", version: handoffVersion, entry: "" },
-      { target: "2", target_kind: "id", name: "", outcome_status: "", reason_code: null },
-    ]);
-
-    const sent = {
-      sender: "s",
-      recipient: "r",
-      answer_id: "None",
-      in_response_to: "i",
-      link_was_clicked: false,
-      review: 5,
-    };
-    await warehouse.write(
-      [
-        message(attributes, "full", DAY_0 + 1, "c", {
-          message_data: { _type: "text", body: "b" },
-          ...sent,
-        }),
-        message(attributes, "odd", DAY_0 + 1, "c", { review: 300 }),
-        message(attributes, "strange", DAY_0 + 1, "c", { review: -1 }),
-      ],
-      DAY_0 + 3,
-    );
-    const { date_updated: _, ...ofMessage } = shared;
-    const [first, ...odd] = await rows("messages", "message_id");
-    expect(first).toMatchObject({
-      ...ofMessage,
-      message_id: "full",
-      conversation_id: "c",
-      ...sent,
-      message_type: "text",
-    });
-    for (const row of odd as { review: number | null; record: string }[]) {
-      expect([null, (JSON.parse(row.record) as { review: number }).review]).toContain(row.review);
-    }
-  });
 });
 
 describe("clients and keys, in unmerged parts", () => {
