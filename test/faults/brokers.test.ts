@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createProducer, type Producer } from "@conversation-export/bus";
 import { createLogger } from "@conversation-export/runtime";
 import kafkajs, { type Admin, type Kafka } from "kafkajs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { getPage, walk } from "../compare/walk.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { createRandom } from "../sample/values/random.ts";
@@ -382,12 +382,25 @@ const during = async (name: string, fault: () => Promise<string>): Promise<void>
   expect(ended, "an ingest process that ended").toBeNull();
 };
 
+/** Seconds since a start of these brokers together. */
+const restart = async (servers: readonly { start(): Promise<void> }[]): Promise<string> => {
+  const started = performance.now();
+  await Promise.all(servers.map(({ start }) => start()));
+  const up = seconds(started);
+  const line = await probe(started);
+  return `${line} after the start of the brokers, which took ${up} s`;
+};
+
 describe("a cluster of three brokers under load", () => {
+  afterEach(async () => {
+    await allInSync();
+    expect(reader.broken, "missing before the watermark").toEqual([]);
+  });
+
   it("shows new events while all is well", async () => {
     await allInSync();
     await probe(performance.now());
     await during("all is well", () => probe(performance.now()));
-    expect(reader.broken, "missing before the watermark").toEqual([]);
   });
 
   it("goes on when the group's coordinator is killed, and when it comes back", async () => {
@@ -407,7 +420,6 @@ describe("a cluster of three brokers under load", () => {
       await allInSync();
       return `in sync and ${await probe(started)} after its start`;
     });
-    expect(reader.broken, "missing before the watermark").toEqual([]);
   });
 
   it("goes on when a leader is paused for longer than its session and then believes that it still leads", async () => {
@@ -426,8 +438,6 @@ describe("a cluster of three brokers under load", () => {
         process.kill(pid, "SIGCONT");
       }
     });
-    await allInSync();
-    expect(reader.broken, "missing before the watermark").toEqual([]);
   });
 
   it("goes on beside a broker that hangs and stays so", async () => {
@@ -443,8 +453,6 @@ describe("a cluster of three brokers under load", () => {
         process.kill(pid, "SIGCONT");
       }
     });
-    await allInSync();
-    expect(reader.broken, "missing before the watermark").toEqual([]);
   });
 
   it("follows partitions that are moved to other brokers", async () => {
@@ -479,7 +487,6 @@ describe("a cluster of three brokers under load", () => {
       await reassign(true);
       return `${await probe(began)} after its begin`;
     });
-    expect(reader.broken, "missing before the watermark").toEqual([]);
   });
 
   it("waits while too few replicas are in sync, its dead letters too, and goes on by itself", async () => {
@@ -517,28 +524,16 @@ describe("a cluster of three brokers under load", () => {
       await servers[1]?.kill();
       await until("producers are refused", 60_000, () => brief.refused("NOT_ENOUGH_REPLICAS") > refused + 10);
       await setNeeded(2);
-      const started = performance.now();
-      await Promise.all(servers.map(({ start }) => start()));
-      const up = seconds(started);
-      const line = await probe(started);
-      return `${line} after the start of the brokers, which took ${up} s`;
+      return restart(servers);
     });
-    await allInSync();
-    expect(reader.broken, "missing before the watermark").toEqual([]);
   });
 
   it("goes on after all brokers were killed", async () => {
     const servers = [...cluster.brokers.keys()].map(brokerOf);
     await during("kill of all brokers", async () => {
       await Promise.all(servers.map(({ kill }) => kill()));
-      const started = performance.now();
-      await Promise.all(servers.map(({ start }) => start()));
-      const up = seconds(started);
-      const line = await probe(started);
-      return `${line} after the start of the brokers, which took ${up} s`;
+      return restart(servers);
     });
-    await allInSync();
-    expect(reader.broken, "missing before the watermark").toEqual([]);
   });
 
   it("has lost nothing and shows nothing twice", async () => {
@@ -552,7 +547,6 @@ describe("a cluster of three brokers under load", () => {
     console.log(
       `brokers: ${published.length} published, ${given} of them not acknowledged (${[...brief.refusals].map(([type, count]) => `${type} ${count}`).join(", ")}); ${reads} reads, ${advances} watermarks`,
     );
-    expect(reader.broken).toEqual([]);
     expect(advances).toBeGreaterThan(5);
     expect(await sumOf("conversation_export_bus_offset_out_of_range_total")).toBe(0);
 
