@@ -6,6 +6,7 @@ import {
   createProducer,
   createRangeReader,
   type GroupProgress,
+  type OutgoingMessage,
   type Producer,
 } from "@conversation-export/bus";
 import type { Server } from "@conversation-export/local-stack";
@@ -28,6 +29,7 @@ let producer: Producer;
 let progress: GroupProgress;
 /** A producer that does not wait for replicas; the project has none. */
 let kafka: Kafka;
+let raw: ReturnType<Kafka["admin"]>;
 
 const log = createLogger({ service: "test", level: "silent" });
 const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
@@ -49,7 +51,7 @@ beforeAll(async () => {
   second = await startSecondBroker(stack);
   await early;
   expect(await admin.fetchReplicas("early")).toBe(2);
-  const raw = kafka.admin();
+  raw = kafka.admin();
   await raw.connect();
   const replicaAssignment = [{ partition: 0, replicas: [1, 2] }];
   await until("the topic with two replicas", DEADLINE_MS, () =>
@@ -58,10 +60,10 @@ beforeAll(async () => {
       .then((isNew) => isNew)
       .catch(() => false),
   );
-  await raw.disconnect();
 });
 
 afterAll(async () => {
+  await raw?.disconnect();
   for (const client of [progress, producer, admin]) await client?.stop();
   await second?.kill();
   await stack?.stop();
@@ -98,14 +100,23 @@ it("counts a message as arrived when every replica in sync has it, which is when
   expect(await end()).toBe(3);
 });
 
-const createSpread = async (raw: ReturnType<Kafka["admin"]>, topic: string): Promise<void> => {
+const createSpread = async (topic: string): Promise<void> => {
   const replicaAssignment = [1, 2].map((id, partition) => ({ partition, replicas: [id] }));
   await until("a topic on two brokers", DEADLINE_MS, () =>
     raw.createTopics({ topics: [{ topic, replicaAssignment }] }).catch(() => false),
   );
 };
 
-const leadByFirst = async (raw: ReturnType<Kafka["admin"]>, topic: string): Promise<void> => {
+/** A new topic has no leaders at first. */
+const firstSent = (topic: string, messages: readonly OutgoingMessage[]): Promise<void> =>
+  until("the first messages", DEADLINE_MS, () =>
+    producer.send(topic, messages).then(
+      () => true,
+      () => false,
+    ),
+  );
+
+const leadByFirst = async (topic: string): Promise<void> => {
   await raw.alterPartitionReassignments({
     topics: [{ topic, partitionAssignment: [{ partition: 1, replicas: [1] }] }],
   });
@@ -117,15 +128,8 @@ const leadByFirst = async (raw: ReturnType<Kafka["admin"]>, topic: string): Prom
 
 it("delivers again what a late drain left behind, though the old epoch's fetch brings control records alone", async () => {
   const topic = "two-leaders";
-  const raw = kafka.admin();
-  await raw.connect();
-  await createSpread(raw, topic);
-  await until("the first message", DEADLINE_MS, () =>
-    producer.send(topic, [{ key: null, value: "kept", partition: 1 }]).then(
-      () => true,
-      () => false,
-    ),
-  );
+  await createSpread(topic);
+  await firstSent(topic, [{ key: null, value: "kept", partition: 1 }]);
 
   const seen: string[] = [];
   const epochs: number[] = [];
@@ -169,7 +173,6 @@ it("delivers again what a late drain left behind, though the old epoch's fetch b
   } finally {
     drain.resolve();
     await member.stop();
-    await raw.disconnect();
   }
   expect(seen).toEqual(["1 kept", "2 kept"]);
   expect(epochs).toEqual([1, 2]);
@@ -178,67 +181,42 @@ it("delivers again what a late drain left behind, though the old epoch's fetch b
 
 it("sends a partition to the broker that leads it now, though that one has answered for another partition", async () => {
   const topic = "moved-while-sending";
-  const raw = kafka.admin();
-  await raw.connect();
-  await createSpread(raw, topic);
-  const send = (text: string): Promise<void> =>
-    producer.send(
-      topic,
-      [0, 1].map((partition) => ({ key: null, value: text, partition })),
-    );
+  await createSpread(topic);
+  const messages = [0, 1].map((partition) => ({ key: null, value: "on both", partition }));
   const ends = async (): Promise<number[]> =>
     (await raw.fetchTopicOffsets(topic))
       .toSorted((one, other) => one.partition - other.partition)
       .map(({ high }) => Number(high));
-  try {
-    await until("the first messages", DEADLINE_MS, () =>
-      send("before").then(
-        () => true,
-        () => false,
-      ),
-    );
-    const before = await ends();
-    await leadByFirst(raw, topic);
-    await send("after");
-    expect(await ends()).toEqual(before.map((end) => end + 1));
-  } finally {
-    await raw.disconnect();
-  }
+  await firstSent(topic, messages);
+  const before = await ends();
+  await leadByFirst(topic);
+  await producer.send(topic, messages);
+  expect(await ends()).toEqual(before.map((end) => end + 1));
 });
 
 it("reads the rest of a range from the broker that leads its partition now", async () => {
   const topic = "moved-while-reading";
-  const raw = kafka.admin();
-  await raw.connect();
-  await createSpread(raw, topic);
+  await createSpread(topic);
   const reader = createRangeReader(connection());
   await reader.start();
   try {
     // More than one fetch returns.
     const value = Buffer.alloc(900_000);
-    await until("the messages", DEADLINE_MS, () =>
-      producer
-        .send(
-          topic,
-          Array.from({ length: 8 }, () => ({ key: null, value, partition: 1 })),
-        )
-        .then(
-          () => true,
-          () => false,
-        ),
+    await firstSent(
+      topic,
+      Array.from({ length: 8 }, () => ({ key: null, value, partition: 1 })),
     );
     const to = (await reader.bounds(topic))[1]?.end ?? 0;
     const offsets: number[] = [];
     for await (const messages of reader.read({ topic, partition: 1, from: 0, to })) {
       if (offsets.length === 0) {
         expect(messages.length).toBeLessThan(to);
-        await leadByFirst(raw, topic);
+        await leadByFirst(topic);
       }
       offsets.push(...messages.map(({ offset }) => offset));
     }
     expect(offsets).toEqual(Array.from({ length: to }, (_, offset) => offset));
   } finally {
     await reader.stop();
-    await raw.disconnect();
   }
 });
