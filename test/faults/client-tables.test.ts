@@ -1,12 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { createClient } from "@conversation-export/client";
-import { tied } from "@conversation-export/local-stack";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { walk } from "../compare/walk.ts";
@@ -15,14 +12,13 @@ import { handMade } from "../sample/hand-made.ts";
 import { createRestless, personOf } from "../sample/restless.ts";
 import { createRandom, type Random } from "../sample/values/random.ts";
 import { changesStable } from "../system/changes-stable.ts";
+import { type Ended, killClientCommands, startClientCommand } from "../system/client-command.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 
-const COMMAND = fileURLToPath(new URL("../../packages/client/src/command/main.ts", import.meta.url));
-const COMPILE_CACHE = fileURLToPath(new URL("../../.cache/compile", import.meta.url));
 const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const LISTS = ["conversations", "messages", "end_users"] as const;
@@ -37,7 +33,6 @@ let random: Random;
 let delivery: Delivery;
 let key: string;
 let seed: string;
-const running = new Set<ChildProcess>();
 
 const folderOf = (format: Format): string => join(system.logFolder, `tables-${format}`);
 const fileOf = (format: Format, list: List): string => join(folderOf(format), `${list}.${format}`);
@@ -95,36 +90,14 @@ beforeAll(async () => {
   await changesAreStable();
 });
 afterAll(async () => {
-  for (const child of running) child.kill("SIGKILL");
+  killClientCommands();
   await system?.stop();
 });
 
-type Ended = { readonly code: number | null; readonly text: string };
+const start = (args: readonly string[], apiUrl = system.apiUrl) => startClientCommand({ key, apiUrl }, args);
 
-const start = (
-  args: readonly string[],
-  apiUrl = system.apiUrl,
-): { child: ChildProcess; ended: Promise<Ended> } => {
-  const [program, ...words] = tied([process.execPath, COMMAND, ...args]);
-  const child = spawn(program, words, {
-    env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: COMPILE_CACHE,
-      EXPORT_API_KEY: key,
-      EXPORT_API_URL: apiUrl,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  running.add(child);
-  let text = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (chunk: Buffer) => (text += chunk.toString()));
-  const ended = once(child, "close").then(([code]: (number | null)[]) => {
-    running.delete(child);
-    return { code: code ?? null, text };
-  });
-  return { child, ended };
-};
+const expectCode = ({ code, out, err }: Ended, expected: number): void =>
+  expect(code, `${out}${err}`).toBe(expected);
 
 const pullOf = (format: Format): readonly string[] => [
   "pull",
@@ -134,10 +107,8 @@ const pullOf = (format: Format): readonly string[] => [
   "100000",
 ];
 
-const expectEnd = async (args: readonly string[], code = 0): Promise<void> => {
-  const ended = await start(args).ended;
-  expect(ended.code, ended.text).toBe(code);
-};
+const expectEnd = async (args: readonly string[], code = 0): Promise<void> =>
+  expectCode(await start(args).ended, code);
 
 const query = async (sql: string): Promise<readonly (readonly unknown[])[]> => {
   const instance = await DuckDBInstance.create(":memory:", { threads: "1" });
@@ -186,10 +157,10 @@ const killPull = async (format: Format, whileWriting: boolean): Promise<"ended" 
   await sleep(random.int(whileWriting ? 60 : 2_500));
   const writing = isWriting(format);
   child.kill("SIGKILL");
-  const { code, text } = await ended;
-  if (code !== null) expect(code, text).toBe(0);
-  if (code !== null) return "ended";
-  return writing ? "writing" : "pulling";
+  const outcome = await ended;
+  if (outcome.code === null) return writing ? "writing" : "pulling";
+  expectCode(outcome, 0);
+  return "ended";
 };
 
 const PATHS: Readonly<Record<List, string>> = {
@@ -310,6 +281,5 @@ it("of two pulls at once the second is refused", async () => {
     answering.resolve();
     held.close();
   }
-  const { code, text } = await first.ended;
-  expect(code, text).toBe(0);
+  expectCode(await first.ended, 0);
 });

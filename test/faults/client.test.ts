@@ -1,26 +1,21 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { zstdDecompressSync } from "node:zlib";
 import { createClient } from "@conversation-export/client";
-import { tied } from "@conversation-export/local-stack";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { walk } from "../compare/walk.ts";
 import { createSample } from "../sample/index.ts";
 import { createRestless, personOf } from "../sample/restless.ts";
 import { createRandom, type Random } from "../sample/values/random.ts";
 import { changesStable } from "../system/changes-stable.ts";
+import { type Ended, killClientCommands, startClientCommand } from "../system/client-command.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 
-const COMMAND = fileURLToPath(new URL("../../packages/client/src/command/main.ts", import.meta.url));
-const COMPILE_CACHE = fileURLToPath(new URL("../../.cache/compile", import.meta.url));
 const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const LISTS = ["conversations", "messages", "end_users"] as const;
@@ -37,7 +32,6 @@ let delivery: Delivery;
 let key: string;
 let folder: string;
 let database: string;
-const running = new Set<ChildProcess>();
 
 beforeAll(async () => {
   seed = seedOfRun("client");
@@ -62,34 +56,11 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  for (const child of running) child.kill("SIGKILL");
+  killClientCommands();
   await system?.stop();
 });
 
-type Ended = { readonly code: number | null; readonly out: string; readonly err: string };
-
-const start = (args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } => {
-  const [program, ...words] = tied([process.execPath, COMMAND, ...args]);
-  const child = spawn(program, words, {
-    env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: COMPILE_CACHE,
-      EXPORT_API_KEY: key,
-      EXPORT_API_URL: system.apiUrl,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  running.add(child);
-  let out = "";
-  let err = "";
-  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
-  const ended = once(child, "close").then(([code]: (number | null)[]) => {
-    running.delete(child);
-    return { code: code ?? null, out, err };
-  });
-  return { child, ended };
-};
+const start = (args: readonly string[]) => startClientCommand({ key, apiUrl: system.apiUrl }, args);
 
 const command = (args: readonly string[]): Promise<Ended> => start(args).ended;
 
