@@ -79,28 +79,6 @@ describe("servers", () => {
   }, deadlineMs);
   afterAll(() => stack?.kill());
 
-  test("all three answer", async () => {
-    expect(await query(stack, "reader", "SELECT 1 + 1")).toBe("2");
-    expect(await query(stack, "reader", "SELECT version()")).toMatch(/^\d+\.\d+\./);
-    expect(await redis(stack, "PING")).toBe("+PONG");
-    expect(await redis(stack, "CONFIG GET maxmemory-policy")).toContain("noeviction");
-    expect(await apiVersions(stack)).toBe(0);
-  });
-
-  test("each ClickHouse user may do its own work and no more", async () => {
-    const create = "CREATE TABLE messages (a Int64) ENGINE = MergeTree ORDER BY a";
-    expect(await query(stack, "migrator", create)).toBe("");
-    expect(await query(stack, "writer", "INSERT INTO messages VALUES (1), (2)")).toBe("");
-    expect(await query(stack, "reader", "SELECT count() FROM messages")).toBe("2");
-    expect(await query(stack, "reader", "SELECT count() FROM system.users")).toContain("ACCESS_DENIED");
-    expect(await query(stack, "reader", "SELECT 1 SETTINGS max_execution_time = 0")).toContain(
-      "SETTING_CONSTRAINT_VIOLATION",
-    );
-    expect(await query(stack, "migrator", "CREATE DATABASE conversation_export_more")).toBe("");
-    expect(await query(stack, "migrator", "CREATE DATABASE elsewhere")).toContain("ACCESS_DENIED");
-    expect(await query(stack, "migrator", "SELECT count() > 0 FROM system.tables")).toBe("1");
-  });
-
   test(
     "a server that is killed comes back on its port with its data",
     async () => {
