@@ -82,7 +82,7 @@ const READS: readonly Read[] = [
   },
 ];
 
-/** `ms`: processor time; of starts, the clock. */
+/** `ms`: processor time. */
 export type GrowthLine = {
   readonly read: string;
   readonly by: Dimension["name"];

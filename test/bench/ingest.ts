@@ -41,7 +41,7 @@ export const PLAIN_SAMPLE = {
   nonstandardShare: 0,
 } as const;
 
-export const plainConversations = (conversations: number): Iterable<BusEvent> =>
+const plainConversations = (conversations: number): Iterable<BusEvent> =>
   createSample({ ...PLAIN_SAMPLE, conversations, messagesPerConversation: 0, exportsPerConversation: 1 });
 
 /** The peer reads only structured mode. */

@@ -2,7 +2,6 @@ import { startSystem, type System } from "../system/system.ts";
 import { figureLine, measureCapacity } from "./capacity.ts";
 import { benchGrowth } from "./growth.ts";
 import { growthResult, measureGrowth } from "./growth-reads.ts";
-import { measureServices } from "./growth-services.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchLines, benchParquet } from "./lines.ts";
 import { benchMemory } from "./memory.ts";
@@ -74,8 +73,7 @@ if (reading.length > 0)
 const growth = async (): Promise<Result[]> => {
   const jobs = await benchGrowth(conversations, log);
   const lines = await measureGrowth(conversations, log);
-  const services = await measureServices(conversations, log);
-  return [...jobs, ...[...lines, ...services].map(growthResult)];
+  return [...jobs, ...lines.map(growthResult)];
 };
 if (isChosen("growth")) await run("growth", growth);
 if (isChosen("capacity"))
