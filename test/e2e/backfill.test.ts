@@ -1,17 +1,11 @@
 import { fileURLToPath } from "node:url";
-import {
-  type BackfillData,
-  backfillJob,
-  createJobClient,
-  type JobClient,
-  type JobView,
-} from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { type BackfillData, backfillJob, type JobClient } from "@conversation-export/queue";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fold, type Folded } from "../reference/index.ts";
 import { compareExports } from "../compare/compare-exports.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
+import { resultOfJob, startJobClient, workOff } from "../system/operator-jobs.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -46,11 +40,7 @@ const physicalRows = (): Promise<string[]> =>
 
 beforeAll(async () => {
   system = await startSystem("backfill");
-  client = createJobClient({
-    url: system.stack.redis.url,
-    log: createLogger({ service: "test", level: "error" }),
-  });
-  await client.start();
+  client = await startJobClient(system.stack.redis.url);
   for (const one of CLIENTS) keys.set(one, await system.key(one));
   // Extends landing back to before the sample.
   await sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
@@ -81,16 +71,7 @@ afterAll(async () => {
   await system?.stop();
 });
 
-const ended = async (id: string): Promise<JobView> => {
-  let last: JobView | undefined;
-  for await (const view of client.follow("backfill", id)) last = view;
-  if (last?.state !== "completed") throw new Error(`${last?.state}: ${last?.reason}`);
-  return last;
-};
-const backfill = async (data: BackfillData) => {
-  const { id } = await client.add(backfillJob, data);
-  return backfillJob.result.parse((await ended(id)).result);
-};
+const backfill = (data: BackfillData) => workOff(client, backfillJob, data);
 const compare = () => compareExports(system.apiUrl, folded, keys);
 const sum = (rows: Readonly<Record<string, number>>): number =>
   Object.values(rows).reduce((a, b) => a + b, 0);
@@ -119,7 +100,7 @@ test("bugs that ingest had are gone from all records after a backfill, whose wor
     await forgetBatchesInFlight();
     jobs = await system.service("jobs", JOBS);
   }
-  const done = backfillJob.result.parse((await ended(id)).result);
+  const done = await resultOfJob(client, backfillJob, id);
   expect(done.parts).toBeGreaterThan(5);
   expect(done.events.rejected).toBe(0);
   expect(await compare()).toEqual([]);

@@ -1,17 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  backfillJob,
-  createJobClient,
-  type JobClient,
-  type JobType,
-  reconcileJob,
-} from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { backfillJob, type JobClient, reconcileJob } from "@conversation-export/queue";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createChangeFollower } from "../compare/change-follower.ts";
 import { findInActiveParts } from "../compare/part-bytes.ts";
 import { CLIENT, ENV, type ErasureTrial, startErasureTrial } from "../system/erasure-trial.ts";
+import { startJobClient, workOff } from "../system/operator-jobs.ts";
 import { until } from "../system/until.ts";
 
 const LISTS = ["conversations", "messages", "end_users"] as const;
@@ -22,26 +16,13 @@ let client: JobClient;
 
 beforeAll(async () => {
   trial = await startErasureTrial("erasure");
-  client = createJobClient({
-    url: trial.system.stack.redis.url,
-    log: createLogger({ service: "test", level: "error" }),
-  });
-  await client.start();
+  client = await startJobClient(trial.system.stack.redis.url);
 });
 
 afterAll(async () => {
   await client?.stop();
   await trial?.system.stop();
 });
-
-const work = async <Data, Result>(type: JobType<Data, Result>, data: Data): Promise<Result> => {
-  const { id } = await client.add(type, data);
-  for await (const view of client.follow(type.name, id)) {
-    if (view.state === "failed") throw new Error(String(view.reason));
-    if (view.state === "completed") return type.result.parse(view.result);
-  }
-  throw new Error("the job does not end");
-};
 
 it("hides a person from every list before the rows are gone, and publishes the deletions when they are", async () => {
   const before = await trial.readAll();
@@ -85,7 +66,7 @@ it("lets no trace come back with a replay of everything and with late events", a
   await trial.erase({ email: "Gone@example.com" });
   expect(await trial.readAll()).toBe(kept);
   const from = new Date(startedAt).toISOString();
-  await work(reconcileJob, { from, to: new Date(startedAt + 1).toISOString(), clientId: CLIENT });
+  await workOff(client, reconcileJob, { from, to: new Date(startedAt + 1).toISOString(), clientId: CLIENT });
 
   await trial.ingest.kill("SIGTERM");
   await trial.delivery.send([
@@ -103,7 +84,7 @@ it("lets no trace come back with a replay of everything and with late events", a
   await trial.ingestAgain("from-the-start");
   expect(await trial.readAll()).toBe(kept);
   const everything = { clientId: null, window: null, dryRun: false, maxLag: null, rowsPerSecond: null };
-  const { events } = await work(backfillJob, { ...everything, source: { kind: "kafka" } });
+  const { events } = await workOff(client, backfillJob, { ...everything, source: { kind: "kafka" } });
   expect(events.suppressed).toBeGreaterThan(0);
   expect(await trial.readAll()).toBe(kept);
   const texts = ["gone-user", "gone-chatter", "gone@example.com", "gone asked", "gone again", "kept-chatter"];

@@ -5,16 +5,15 @@ import {
   type BackfillData,
   type BackfillResult,
   backfillJob,
-  createJobClient,
   type JobClient,
 } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { type Delivered, fold, type Folded } from "../reference/index.ts";
 import { compareExports } from "../compare/compare-exports.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { type ObjectStore, startObjectStore } from "../outside/object-store.ts";
 import { preparePythonTools } from "../outside/python-tools.ts";
+import { resultOfJob, startJobClient, workOff } from "../system/operator-jobs.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -47,11 +46,7 @@ beforeAll(async () => {
     startObjectStore(join(system.logFolder, "s3.log")),
     system.service("export-api"),
   ]);
-  client = createJobClient({
-    url: system.stack.redis.url,
-    log: createLogger({ service: "test", level: "error" }),
-  });
-  await client.start();
+  client = await startJobClient(system.stack.redis.url);
   for (const one of CLIENTS) keys.set(one, await system.key(one));
   const events: BusEvent[] = [
     ...createSample({
@@ -87,15 +82,8 @@ afterAll(async () => {
   await system?.stop();
 });
 
-const resultOf = async (id: string): Promise<BackfillResult> => {
-  for await (const view of client.follow("backfill", id)) {
-    if (view.state === "failed") throw new Error(String(view.reason));
-    if (view.state === "completed") return backfillJob.result.parse(view.result);
-  }
-  throw new Error("the job does not end");
-};
-const backfill = async (data: Partial<BackfillData>): Promise<BackfillResult> =>
-  resultOf((await client.add(backfillJob, { ...BASE, ...data })).id);
+const backfill = (data: Partial<BackfillData>): Promise<BackfillResult> =>
+  workOff(client, backfillJob, { ...BASE, ...data });
 
 const lineOf = ({ event, partition, offset }: Delivered): string => {
   const { headers } = event;
@@ -119,7 +107,7 @@ it("puts what is on the bus into an empty warehouse, also when its worker is kil
     await jobs.kill("SIGKILL");
     jobs = await system.service("jobs", env);
   }
-  const done = await resultOf(id);
+  const done = await resultOfJob(client, backfillJob, id);
   expect(done.events).toEqual(dry.events);
   expect(done.events).toMatchObject({ read: delivered.length, rejected: poison });
   expect(await compare()).toEqual([]);

@@ -1,13 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  backfillJob,
-  compactJob,
-  createJobClient,
-  type JobClient,
-  type JobType,
-  retentionJob,
-} from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { backfillJob, compactJob, type JobClient, retentionJob } from "@conversation-export/queue";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { compareExports } from "../compare/compare-exports.ts";
@@ -26,6 +18,7 @@ import { type KeptProcess, keepRunning } from "../system/kept-process.ts";
 import { type OwnRedis, startRedis } from "../system/redis-servers.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
+import { startJobClient, workOff } from "../system/operator-jobs.ts";
 import { ops } from "../system/ops.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
@@ -103,11 +96,7 @@ beforeAll(async () => {
   for (const one of CLIENTS) keys.set(one, await system.key(one, ["export", "end_users", "compliance"]));
   const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
   await ops(operator, "clients", "set", EXPIRING, "--retention-days", "365");
-  client = createJobClient({
-    url: system.stack.redis.url,
-    log: createLogger({ service: "test", level: "error" }),
-  });
-  await client.start();
+  client = await startJobClient(system.stack.redis.url);
   delivery = createDelivery(system);
   const common = { seed, records: RECORDS, now: Date.now };
   changes = {
@@ -197,15 +186,6 @@ const untilPassed = async (groupId: string): Promise<void> => {
   });
 };
 
-const work = async <Data, Result>(type: JobType<Data, Result>, data: Data): Promise<Result> => {
-  const { id } = await client.add(type, data);
-  for await (const view of client.follow(type.name, id)) {
-    if (view.state === "failed") throw new Error(`${type.name}: ${view.reason}`);
-    if (view.state === "completed") return type.result.parse(view.result);
-  }
-  throw new Error("the job does not end");
-};
-
 const erase = async (): Promise<void> => {
   const name = `gone-${persons.length}`;
   persons.push(name);
@@ -245,13 +225,13 @@ const jobFaults: Readonly<Record<string, () => Promise<unknown>>> = {
   retention: async () => {
     await expire();
     await untilPassed(GROUP);
-    await work(retentionJob, { clientId: null, dryRun: false });
+    await workOff(client, retentionJob, { clientId: null, dryRun: false });
   },
-  "backfill from landing": () => work(backfillJob, BACKFILL),
-  "backfill from the bus": () => work(backfillJob, { ...BACKFILL, source: { kind: "kafka" } }),
+  "backfill from landing": () => workOff(client, backfillJob, BACKFILL),
+  "backfill from the bus": () => workOff(client, backfillJob, { ...BACKFILL, source: { kind: "kafka" } }),
   compaction: async () => {
     await closeAllWindows(system.stack.clickhouse.url("jobs"));
-    await work(compactJob, { range: null, force: true, dryRun: false });
+    await workOff(client, compactJob, { range: null, force: true, dryRun: false });
   },
   merges: async () => {
     for (const table of ["changes", "conversations", "messages", "end_users"])
@@ -259,7 +239,7 @@ const jobFaults: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   "a pause of jobs": () => pause(jobs),
   "a crash of jobs": async () => {
-    const running = work(backfillJob, BACKFILL);
+    const running = workOff(client, backfillJob, BACKFILL);
     await sleep(random.int(3_000));
     await jobs.crash();
     await running;

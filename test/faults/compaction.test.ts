@@ -1,17 +1,11 @@
 import { formatTimestampZ } from "@conversation-export/domain";
-import {
-  compactJob,
-  type CompactResult,
-  createJobClient,
-  type JobClient,
-  type JobView,
-} from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { compactJob, type JobClient } from "@conversation-export/queue";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { fillWindow, WINDOW_MICROS, WINDOW_START } from "../bench/window-data.ts";
 import { closeAllWindows, keepParts, quantile, walkWindow } from "../system/compaction-load.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
+import { resultOfJob, startJobClient } from "../system/operator-jobs.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { type CatchPoint, startStatementGate } from "./statement-gate.ts";
@@ -44,11 +38,7 @@ beforeAll(async () => {
   system = await startSystem("test-compaction");
   key = await system.key("bench");
   await system.service("export-api");
-  queue = createJobClient({
-    url: system.stack.redis.url,
-    log: createLogger({ service: "test", level: "silent" }),
-  });
-  await queue.start();
+  queue = await startJobClient(system.stack.redis.url);
 });
 afterAll(async () => {
   await queue?.stop();
@@ -83,18 +73,7 @@ const endsWithTest = (process: ServiceProcess): ServiceProcess => {
 const addCompaction = (id: string) =>
   queue.add(compactJob, { range: null, force: false, dryRun: false }, { id });
 
-const endOf = async (id: string): Promise<JobView> => {
-  let last: JobView | undefined;
-  for await (const view of queue.follow("compact", id)) last = view;
-  if (last === undefined) throw new Error(`no job ${id}`);
-  return last;
-};
-
-const resultOf = (view: JobView): CompactResult => {
-  expect(view.reason).toBeNull();
-  expect(view.state).toBe("completed");
-  return compactJob.result.parse(view.result);
-};
+const resultOf = (id: string) => resultOfJob(queue, compactJob, id);
 
 it(
   "removes superseded entries while pages are read and records come in, also when its worker is killed",
@@ -170,7 +149,7 @@ it(
       await killed.kill("SIGKILL");
     }
     endsWithTest(await system.service("jobs", JOBS_ENV));
-    resultOf(await endOf("first"));
+    await resultOf("first");
     await sending;
     await system.caughtUp(GROUP, DEADLINE);
     const walksThen = walks;
@@ -192,7 +171,7 @@ it(
     );
 
     await addCompaction("second");
-    expect(resultOf(await endOf("second"))).toMatchObject({ windows: 0, supersededUpdates: 0 });
+    expect(await resultOf("second")).toMatchObject({ windows: 0, supersededUpdates: 0 });
   },
   2 * DEADLINE,
 );
@@ -236,7 +215,7 @@ it.each([
     if (flush) {
       await addCompaction(client);
     }
-    resultOf(await endOf(client));
+    await resultOf(client);
     expect(await sql(`SELECT count() FROM conversation_updates WHERE client_id = '${client}'`)).toBe(
       String(conversations),
     );

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { createInterface } from "node:readline";
-import { backfillJob, createJobClient, erasureJobId, type JobClient } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { backfillJob, erasureJobId, type JobClient } from "@conversation-export/queue";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createPlaces, sendEvents } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { findInActiveParts } from "../compare/part-bytes.ts";
+import { startJobClient, workOff } from "../system/operator-jobs.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -33,11 +33,7 @@ let key: string;
 
 beforeAll(async () => {
   system = await startSystem("test-erasure-scale");
-  client = createJobClient({
-    url: system.stack.redis.url,
-    log: createLogger({ service: "test", level: "error" }),
-  });
-  await client.start();
+  client = await startJobClient(system.stack.redis.url);
   key = await system.key(CLIENT, ["export", "end_users", "compliance"]);
 });
 afterAll(async () => {
@@ -230,22 +226,6 @@ const isSeen = async (index: number): Promise<boolean> => {
   return false;
 };
 
-const backfillFromLanding = async () => {
-  const { id } = await client.add(backfillJob, {
-    clientId: null,
-    source: { kind: "landing" },
-    window: null,
-    dryRun: false,
-    maxLag: null,
-    rowsPerSecond: null,
-  });
-  for await (const view of client.follow("backfill", id)) {
-    if (view.state === "failed") throw new Error(String(view.reason));
-    if (view.state === "completed") return backfillJob.result.parse(view.result);
-  }
-  throw new Error("the job does not end");
-};
-
 it(
   `leaves no trace of ${PEOPLE} people, whatever is read again, and everybody else as they were`,
   async () => {
@@ -301,7 +281,11 @@ it(
     ingest = await system.service("ingest", { ...ENV, KAFKA_GROUP_ID: "from-the-start" });
     await system.caughtUp("from-the-start", DEADLINE);
     say("everything is replayed");
-    const { events: read, records: corrected } = await backfillFromLanding();
+    const { events: read, records: corrected } = await workOff(
+      client,
+      backfillJob,
+      backfillJob.data.parse({ source: { kind: "landing" } }),
+    );
     say(`${read.read} events are backfilled from landing, ${corrected.different} records differ`);
     expect(read.read).toBeGreaterThan(CONVERSATIONS);
     expect(corrected.different).toBe(0);

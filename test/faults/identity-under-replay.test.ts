@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { compactJob, createJobClient } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { compactJob } from "@conversation-export/queue";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createComparison } from "../compare/comparison.ts";
 import {
@@ -19,6 +18,7 @@ import { DAY } from "../sample/values/instants.ts";
 import { closeAllWindows } from "../system/compaction-load.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
+import { startJobClient, workOff } from "../system/operator-jobs.ts";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
@@ -122,16 +122,9 @@ const differences = async (expected: Folded): Promise<unknown[]> => {
 const compact = async (): Promise<void> => {
   await closeAllWindows(system.stack.clickhouse.url("jobs"));
   const jobs = await system.service("jobs", NO_SCHEDULES);
-  const queue = createJobClient({
-    url: system.stack.redis.url,
-    log: createLogger({ service: "test", level: "silent" }),
-  });
-  await queue.start();
+  const queue = await startJobClient(system.stack.redis.url);
   try {
-    const { id } = await queue.add(compactJob, { range: null, force: false, dryRun: false });
-    let state = "";
-    for await (const view of queue.follow("compact", id)) ({ state } = view);
-    expect(state).toBe("completed");
+    await workOff(queue, compactJob, { range: null, force: false, dryRun: false });
   } finally {
     await queue.stop();
     await jobs.kill("SIGTERM");
