@@ -20,6 +20,7 @@ import {
 import { createLogger } from "@conversation-export/runtime";
 import kafkajs, { type Kafka } from "kafkajs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { openTransaction } from "../system/open-transaction.ts";
 import { bySize, isFullSize } from "../system/size.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
@@ -61,14 +62,10 @@ const newTopic = async (partitions = 1, config: Record<string, string> = {}): Pr
   return topic;
 };
 
-const openTransaction = async (topic: string, id: string) => {
-  const own = kafka.producer({ transactionalId: `${topic}-${id}`, maxInFlightRequests: 1, idempotent: true });
-  await own.connect();
-  stops.push(() => own.disconnect());
-  const transaction = await own.transaction();
-  const write = (value: string) =>
-    transaction.send({ topic, messages: [{ key: Buffer.alloc(4), value, partition: 0 }] });
-  return { write, abort: () => transaction.abort(), commit: () => transaction.commit() };
+const open = async (topic: string, id: string) => {
+  const transaction = await openTransaction(kafka, topic, id);
+  stops.push(transaction.close);
+  return transaction;
 };
 
 const valuesOf = (messages: readonly BusMessage[]): number[] => messages.map(({ value }) => Number(value));
@@ -110,9 +107,9 @@ const startMember = async (
 
 it("gives the group no message of an aborted transaction, wherever a fetch begins", async () => {
   const topic = await newTopic();
-  const one = await openTransaction(topic, "one");
-  const two = await openTransaction(topic, "two");
-  const three = await openTransaction(topic, "three");
+  const one = await open(topic, "one");
+  const two = await open(topic, "two");
+  const three = await open(topic, "three");
   await one.write("100");
   await two.write("200");
   await three.write("1");
@@ -151,9 +148,9 @@ it("gives the group no message of an aborted transaction, wherever a fetch begin
 it("passes control records alone and commits behind them", async () => {
   const topic = await newTopic();
   const member = await startMember(topic);
-  const open = await openTransaction(topic, "one");
-  await open.write("100");
-  await open.abort();
+  const transaction = await open(topic, "one");
+  await transaction.write("100");
+  await transaction.abort();
   await member.reads("the end", () => member.next() === 2);
   expect(member.seen).toEqual([]);
   expect(await member.consumer.commit(member.epoch(), [{ topic, partition: 0, offset: 2 }])).toBe(

@@ -12,6 +12,7 @@ import {
 import { createLogger } from "@conversation-export/runtime";
 import kafkajs, { type Kafka } from "kafkajs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { openTransaction } from "../system/open-transaction.ts";
 import { isFullSize } from "../system/size.ts";
 import { until } from "../system/until.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
@@ -187,17 +188,9 @@ it("finds places by bus time", async () => {
 it("leaves out aborted messages and control records, and passes them at the end of a range", async () => {
   const topic = await newTopic(1);
   const open = async (id: string) => {
-    const own = kafka.producer({
-      transactionalId: `${topic}-${id}`,
-      maxInFlightRequests: 1,
-      idempotent: true,
-    });
-    await own.connect();
-    stops.push(() => own.disconnect());
-    const transaction = await own.transaction();
-    const write = (value: string) =>
-      transaction.send({ topic, messages: [{ key: Buffer.alloc(4), value, partition: 0 }] });
-    return { transaction, write };
+    const transaction = await openTransaction(kafka, topic, id);
+    stops.push(transaction.close);
+    return transaction;
   };
   const [one, two, three] = [await open("one"), await open("two"), await open("three")];
   await one.write("100");
@@ -205,9 +198,9 @@ it("leaves out aborted messages and control records, and passes them at the end 
   await three.write("1");
   await two.write("201");
   await one.write("101");
-  await one.transaction.abort();
-  await two.transaction.abort();
-  await three.transaction.commit();
+  await one.abort();
+  await two.abort();
+  await three.commit();
   const ends = async () => (await reader.bounds(topic))[0]?.end;
   await until("the markers", 30_000, async () => (await ends()) === 8);
   await send(topic, [2]);
@@ -222,7 +215,7 @@ it("leaves out aborted messages and control records, and passes them at the end 
   await send(topic, [4]);
   expect(await ends()).toBe(9);
   const whole = readAll({ topic, partition: 0, from: 8, to: 11 });
-  await four.transaction.commit();
+  await four.commit();
   expect(valuesOf(await whole)).toEqual([2, 3, 4]);
 });
 
@@ -250,11 +243,9 @@ it("says what is not there: deleted by retention, behind the end, no such partit
 
 it("ends at once when it is aborted, even while it waits", async () => {
   const topic = await newTopic(1);
-  const own = kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true });
-  await own.connect();
-  stops.push(() => own.disconnect());
-  const transaction = await own.transaction();
-  await transaction.send({ topic, messages: [{ value: "1", partition: 0 }] });
+  const transaction = await openTransaction(kafka, topic, "one");
+  stops.push(transaction.close);
+  await transaction.write("1");
   const stop = new AbortController();
   const reading = readAll({ topic, partition: 0, from: 0, to: 1, signal: stop.signal });
   setTimeout(() => stop.abort(new Error("cancelled")), 200);
