@@ -1,6 +1,6 @@
 import { FIXED_SETTINGS, VIEW_LIMITS, viewProfile } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ops } from "../system/ops.ts";
+import { type Finding, findingsOfDoctor, ops } from "../system/ops.ts";
 import { SHARDS } from "../system/shards.ts";
 import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { VIEWS } from "../warehouse/view-rows.ts";
@@ -105,20 +105,11 @@ const REVEALING: Readonly<Record<string, Readonly<Record<string, string>> | null
   transfer_overflow_mode: null,
 };
 
-type Finding = { readonly name: string; readonly state: string; readonly found: string };
-
-const findingsWith = async (user: string): Promise<Finding[]> => {
-  const env = {
+const findingsWith = (user: string): Promise<Finding[]> =>
+  findingsOfDoctor({
     CLICKHOUSE_URL: warehouse.stack.clickhouse.url("migrator"),
     CLICKHOUSE_ANALYST_URL: urlOf(user).href,
-  };
-  // It exits with an error, since only ClickHouse runs, but prints its findings.
-  const { stdout } = await ops(env, "doctor", "--json").then(
-    (text) => ({ stdout: text }),
-    (error: unknown) => error as { stdout: string },
-  );
-  return JSON.parse(stdout) as Finding[];
-};
+  });
 const findingsOf = async (user: string): Promise<Finding[]> =>
   (await findingsWith(user)).filter(({ name }) => name === "user analyst");
 const WARNED = "may change settings by which a view shows erased and hidden records: ";

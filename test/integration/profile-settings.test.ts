@@ -6,7 +6,7 @@ import {
   PINNED_SETTINGS,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ops } from "../system/ops.ts";
+import { findingsOfDoctor } from "../system/ops.ts";
 import { WAYS, WINDOW, writeEveryWay } from "../warehouse/every-way-data.ts";
 import { readEverything, waysToRead } from "../warehouse/read-everything.ts";
 import { DAY_0, message } from "../warehouse/records.ts";
@@ -131,12 +131,7 @@ describe("settings in the profiles of the users who read", () => {
       CLICKHOUSE_READER_URL: warehouse.stack.clickhouse.url("reader"),
       CLICKHOUSE_WRITER_URL: warehouse.stack.clickhouse.url("writer"),
     };
-    // It exits with an error, since only ClickHouse runs, but prints its findings.
-    const { stdout } = await ops(env, "doctor", "--json").then(
-      (text) => ({ stdout: text }),
-      (error: unknown) => error as { stdout: string },
-    );
-    const findings = JSON.parse(stdout) as { name: string; state: string; found: string }[];
+    const findings = await findingsOfDoctor(env);
     const warned = (user: string): string[] =>
       findings.flatMap(({ name, state, found }) =>
         name === user && state !== "ok" && !found.startsWith("needs") ? [found] : [],

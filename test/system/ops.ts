@@ -46,6 +46,18 @@ export const startOps = (env: Variables, ...args: string[]): RunningOps => {
   };
 };
 
+export type Finding = {
+  readonly area: string;
+  readonly name: string;
+  readonly state: string;
+  readonly found: string;
+  readonly advice: string;
+};
+
+/** Also when some are problems. */
+export const findingsOfDoctor = async (env: Variables): Promise<Finding[]> =>
+  JSON.parse((await startOps({ OPERATOR: "test", ...env }, "doctor", "--json").ended).stdout) as Finding[];
+
 /** Rejects with its ending when it fails. */
 export const ops = async (env: Variables, ...args: string[]): Promise<string> => {
   const ending = await startOps({ OPERATOR: "test", ...env }, ...args).ended;
