@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { type ClickhouseUser, type Stack, startStack } from "@conversation-export/local-stack";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { redisCommand } from "../system/redis-command.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const stackModule = join(projectFolder, "deploy", "local", "src", "index.ts");
@@ -46,16 +47,7 @@ async function query(stack: Stack, user: ClickhouseUser, sql: string): Promise<s
   return (await answered.text()).trim();
 }
 
-async function redis(stack: Stack, line: string): Promise<string> {
-  const { hostname: host, port } = new URL(stack.redis.url);
-  const socket = connect({ host, port: Number(port) }, () => socket.write(`${line}\r\n`));
-  try {
-    const [bytes] = (await once(socket, "data")) as [Buffer];
-    return bytes.toString().trim();
-  } finally {
-    socket.destroy();
-  }
-}
+const redis = (stack: Stack, line: string): Promise<string> => redisCommand(stack.redis.url, line);
 
 async function apiVersions(stack: Stack): Promise<number> {
   const [host, port] = (stack.kafka.brokers[0] ?? "").split(":");
