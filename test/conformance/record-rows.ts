@@ -114,19 +114,6 @@ export const INTENT_ROWS: readonly FieldRow[] = [
   ["status", "active", null],
 ];
 
-export const REASON_CODES = [
-  "tool_failed",
-  "end_user_requested",
-  "out_of_scope",
-  "tool_unavailable",
-  "knowledge_unavailable",
-  "issue_unresolved",
-  "handoff_configured",
-  "other",
-  "system_failed",
-  "unclassified",
-] as const;
-
 /** Section 2.2; the service sets `record_last_updated`. */
 export const MESSAGE_ROWS: readonly FieldRow[] = [
   ["_id", "full", undefined],

@@ -13,12 +13,12 @@ import {
   MESSAGE_SHAPES,
   nullsOf,
   PROFILE_ROWS,
-  REASON_CODES,
   requiredOf,
   valuesOf,
 } from "../conformance/record-rows.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
+import { REASON_CODES } from "../sample/handoffs.ts";
 import { joinSystem } from "../system/join-system.ts";
 import type { RunningSystem } from "../system/system.ts";
 import type { BusEvent, RecordKind } from "../sample/index.ts";
