@@ -36,16 +36,7 @@ const LANES = {
     depth: "readable",
     works: () => [
       work(backfillJob, backfillJob.data.parse({ clientId: CLIENT.backfill, source: { kind: "landing" } })),
-      work(replayJob, {
-        topic: null,
-        reasons: ["time_in_future"],
-        from: null,
-        to: null,
-        place: null,
-        again: false,
-        maxReplays: 3,
-        dryRun: false,
-      }),
+      work(replayJob, replayJob.data.parse({ reasons: ["time_in_future"] })),
       work(reconcileJob, {
         from: new Date(startedAt).toISOString(),
         to: new Date(startedAt + 1).toISOString(),

@@ -6,12 +6,10 @@ import {
   type RangeReader,
 } from "@conversation-export/bus";
 import {
-  createJobClient,
   type JobClient,
   type JobType,
   type JobView,
   reconcileJob,
-  type ReplayData,
   replayJob,
   retentionJob,
 } from "@conversation-export/queue";
@@ -20,6 +18,8 @@ import { createClientStore, createReconcileStore } from "@conversation-export/wa
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { handMade } from "../sample/hand-made.ts";
 import { readMetric } from "../system/metrics-text.ts";
+import { NO_SCHEDULES } from "../system/no-schedules.ts";
+import { resultOfJob, startJobClient } from "../system/operator-jobs.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { bySize } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
@@ -29,23 +29,8 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
 const GROUP = "conversation-export-ingest";
-const JOBS_ENV = {
-  JOB_LOCK_MS: "2000",
-  RETENTION_INTERVAL_SECONDS: "0",
-  RECONCILE_INTERVAL_SECONDS: "0",
-  COMPACT_INTERVAL_SECONDS: "0",
-  WINDOWS_INTERVAL_SECONDS: "0",
-};
-const ALL: ReplayData = {
-  topic: null,
-  reasons: null,
-  from: null,
-  to: null,
-  place: null,
-  again: false,
-  maxReplays: 3,
-  dryRun: false,
-};
+const JOBS_ENV = { JOB_LOCK_MS: "2000", ...NO_SCHEDULES };
+const ALL = replayJob.data.parse({});
 
 let system: System;
 let ingest: ServiceProcess;
@@ -60,8 +45,7 @@ beforeAll(async () => {
   // Rejects records of the near future until a test allows them.
   ingest = await system.service("ingest", { MAX_TIME_AHEAD_SECONDS: "0" });
   jobs = await system.service("jobs", JOBS_ENV);
-  client = createJobClient({ url: system.stack.redis.url, log });
-  await client.start();
+  client = await startJobClient(system.stack.redis.url);
   reader = createRangeReader({ brokers: system.stack.kafka.brokers, clientId: "test", log });
   await reader.start();
   deadLetters = createDeadLetterReader({ reader, topics: Object.values(TOPICS) });
@@ -149,11 +133,8 @@ it("replays dead letters by reason, once, and lets a record that fails again not
   for (const [round, before] of [[0], [0, 1], [0, 1, 2]].entries()) {
     const result = await resultOf(replayJob, replays);
     expect(result).toMatchObject({ replayed: 1, skipped: { replayedBefore: round } });
-    await until(
-      "it is refused again",
-      10_000,
-      async () => (await deadLettersOf("invalid_record")).length > before.length,
-    );
+    const isRefused = async () => (await deadLettersOf("invalid_record")).length > before.length;
+    await until("it is refused again", 10_000, isRefused);
   }
   expect(await deadLettersOf("invalid_record")).toEqual([0, 1, 2, 3]);
   expect(await resultOf(replayJob, replays)).toMatchObject({
@@ -171,11 +152,8 @@ it("replays dead letters by reason, once, and lets a record that fails again not
     replaceRegexpOne(record, '"record_last_updated":"[^"]*"', '') ${early}`;
   const [before, uploaded] = [await sql(row), await sql(`SELECT uploaded_at ${early}`)];
   expect(await resultOf(replayJob, { ...one, again: true })).toMatchObject({ read: 1, replayed: 1 });
-  await until(
-    "it is stored again",
-    10_000,
-    async () => (await sql(`SELECT uploaded_at ${early}`)) !== uploaded,
-  );
+  const isStored = async () => (await sql(`SELECT uploaded_at ${early}`)) !== uploaded;
+  await until("it is stored again", 10_000, isStored);
   expect(await sql(row)).toBe(before);
   expect(await readable("early")).toBe(1);
 });
@@ -220,9 +198,7 @@ it("replays every dead letter once although the worker is killed twice", async (
     seen = await noted();
     jobs = await system.service("jobs", JOBS_ENV);
   }
-  let last: JobView | undefined;
-  for await (const view of client.follow("replay", id, { everyMs: 100 })) last = view;
-  expect(last).toMatchObject({ state: "completed", result: { replayed: count } });
+  expect(await resultOfJob(client, replayJob, id)).toMatchObject({ replayed: count });
   expect(await noted()).toBe(before + count);
   await until("all came again", 30_000, async () => {
     // Reading all dead letters is slow, so this is checked first.
