@@ -82,7 +82,7 @@ beforeAll(async () => {
   await Promise.all([
     system.service("ingest", ingest),
     system.service("export-api"),
-    system.service("jobs", { ...NO_SCHEDULES }),
+    system.service("jobs", NO_SCHEDULES),
   ]);
   const sample = { seed, conversations: bySize(800, 10_000), endUsers: 100, poisonShare: 0 };
   await delivery.send(createSample({ ...sample, clients: [CLIENT] }));

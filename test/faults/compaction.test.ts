@@ -25,10 +25,7 @@ const DEADLINE = bySize(120_000, 1_800_000);
 const GROUP = "conversation-export-ingest";
 const DAY = 86_400_000_000;
 
-const JOBS_ENV = {
-  JOB_LOCK_MS: "2000",
-  ...NO_SCHEDULES,
-};
+const JOBS_ENV = { JOB_LOCK_MS: "2000", ...NO_SCHEDULES };
 
 let system: System;
 let queue: JobClient;
@@ -212,9 +209,7 @@ it.each([
     process.kill(first.jobs.pid, "SIGCONT");
     if (!flush) await first.idle();
     second.gate.release();
-    if (flush) {
-      await addCompaction(client);
-    }
+    if (flush) await addCompaction(client);
     await resultOf(client);
     expect(await sql(`SELECT count() FROM conversation_updates WHERE client_id = '${client}'`)).toBe(
       String(conversations),

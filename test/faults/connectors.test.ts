@@ -32,9 +32,6 @@ const PAGE_SIZE = 100;
 const FEW = 50;
 
 const INGEST = { BATCH_MAX_AGE_MS: "300", WATERMARK_INTERVAL_MS: "500" };
-const JOBS = {
-  ...NO_SCHEDULES,
-};
 
 let system: System;
 let delivery: Delivery;
@@ -50,7 +47,7 @@ beforeAll(async () => {
   await Promise.all([
     system.service("ingest", INGEST),
     system.service("export-api"),
-    system.service("jobs", JOBS),
+    system.service("jobs", NO_SCHEDULES),
   ]);
   const options = { apiUrl: system.apiUrl, key, pageSize: PAGE_SIZE };
   airbyte = createAirbyte(place(join(system.logFolder, "airbyte")), options);
