@@ -48,10 +48,7 @@ const changes = async (reading: Reading, client: string, size: number): Promise<
     get(
       reading,
       client,
-      pathOf("changes/conversations", {
-        stored_since: formatTimestampZ(at(placeOf(call))),
-        page_size: size,
-      }),
+      pathOf("changes/conversations", { stored_since: formatTimestampZ(at(placeOf(call))), page_size: size }),
     );
 };
 

@@ -21,11 +21,7 @@ const GROUP = "conversation-export-ingest";
 const RECORDS = bySize(1_000, 5_000);
 const LOAD_MS = bySize(30_000, 300_000);
 const DEADLINE_MS = 60_000;
-const INGEST = {
-  BATCH_MAX_RECORDS: "200",
-  BATCH_MAX_AGE_MS: "100",
-  WATERMARK_INTERVAL_MS: "300",
-};
+const INGEST = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "300" };
 
 let system: System;
 let random: Random;

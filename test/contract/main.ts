@@ -135,12 +135,7 @@ try {
     [join(here, "clients/line-readers.py"), system.apiUrl],
     {
       cwd: system.logFolder,
-      env: {
-        API_KEY: hostileKey,
-        EXPECTED: expected,
-        NODE: process.execPath,
-        PYTHONDONTWRITEBYTECODE: "1",
-      },
+      env: { API_KEY: hostileKey, EXPECTED: expected, NODE: process.execPath, PYTHONDONTWRITEBYTECODE: "1" },
       timeout: CLIENT_DEADLINE_MS,
     },
   );

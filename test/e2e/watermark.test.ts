@@ -71,11 +71,7 @@ describe("the watermark", () => {
     });
     await system.producer.send(
       TOPICS[kind],
-      events.map(({ key: of, value }, index) => ({
-        key: of,
-        value,
-        partition: index % system.partitions,
-      })),
+      events.map(({ key: of, value }, index) => ({ key: of, value, partition: index % system.partitions })),
     );
     return { ids: events.map(({ key: of }) => of.slice("acme:".length)), sentBy: nowMicros() + 1_000 };
   };
@@ -162,10 +158,7 @@ describe("the watermark", () => {
     const replica = startService("ingest", {
       metricsPort: second,
       logFile: join(system.logFolder, "ingest-second.log"),
-      env: {
-        ...system.environment("ingest"),
-        ...INGEST_ENV,
-      },
+      env: { ...system.environment("ingest"), ...INGEST_ENV },
     });
     const batches: { ids: string[]; sentBy: number }[] = [];
     let isOver = false;

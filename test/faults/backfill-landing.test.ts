@@ -258,11 +258,7 @@ const allRows = async (): Promise<string[]> => Promise.all(RECORD_TABLES.map(row
 const later = (record: ExportRecord) => {
   const dateCreated = record.dateCreated + 3 * HOUR;
   const [was, is] = [record.dateCreated, dateCreated].map((at) => `"date_created":"${formatTimestamp(at)}"`);
-  return {
-    ...record,
-    dateCreated,
-    beforeUpload: record.beforeUpload.replace(String(was), String(is)),
-  };
+  return { ...record, dateCreated, beforeUpload: record.beforeUpload.replace(String(was), String(is)) };
 };
 const handoffAt = (entry: HandoffEntry, dateCreated: Micros): HandoffEntry => ({
   ...entry,

@@ -47,11 +47,7 @@ const INGEST = {
   KAFKA_SESSION_TIMEOUT_MS: "3000",
   WATERMARK_INTERVAL_MS: "500",
 };
-const JOBS = {
-  JOB_LOCK_MS: "2000",
-  BACKFILL_PART_EVENTS: bySize("2000", "10000"),
-  ...NO_SCHEDULES,
-};
+const JOBS = { JOB_LOCK_MS: "2000", BACKFILL_PART_EVENTS: bySize("2000", "10000"), ...NO_SCHEDULES };
 const BACKFILL = backfillJob.data.parse({ source: { kind: "landing" } });
 
 let system: System;
@@ -389,10 +385,7 @@ const compare = async (): Promise<void> => {
 it(
   "gives every change to readers who keep nothing but their cursor, whatever comes late, twice or is erased",
   async () => {
-    const planted = await system.service("ingest", {
-      ...INGEST,
-      NODE_OPTIONS: `--import=${PLANT}`,
-    });
+    const planted = await system.service("ingest", { ...INGEST, NODE_OPTIONS: `--import=${PLANT}` });
     await delivery.send(sample());
     await system.caughtUp(GROUP, DEADLINE_MS);
     for (const { follower } of followers) await follower.toTheEnd(sizeOf);

@@ -212,10 +212,7 @@ const person = (client: string, mark: string): { records: ExportRecord[]; subjec
     reasoning: mark,
   };
   return {
-    subject: {
-      email: `${mark}@example.com`,
-      identifiers: [{ type: "chatter_id", value: c("chatter") }],
-    },
+    subject: { email: `${mark}@example.com`, identifiers: [{ type: "chatter_id", value: c("chatter") }] },
     records: [
       endUser(at(1), c("user"), { profile: { email: ` ${mark.toUpperCase()}@example.com ` } }),
       endUser(at(2), c("user"), { profile: { email: `${c("new")}@example.com` } }),

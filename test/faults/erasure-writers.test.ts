@@ -33,11 +33,7 @@ it("needs no Redis to keep writers out: they go on while it is away, and so does
 
 it("is not defeated by a process that was paused with unwritten records", async () => {
   await trial.ingest.kill("SIGTERM");
-  const slow = {
-    ...ENV,
-    BATCH_MAX_AGE_MS: "600000",
-    KAFKA_SESSION_TIMEOUT_MS: "60000",
-  };
+  const slow = { ...ENV, BATCH_MAX_AGE_MS: "600000", KAFKA_SESSION_TIMEOUT_MS: "60000" };
   trial.ingest = await trial.system.service("ingest", slow);
   await trial.delivery.send(trial.person("held"));
   await until("the records are held", 30_000, async () => {

@@ -38,10 +38,7 @@ const PATIENCE_MS = 30_000;
 const REFUSED_SHARE = 0.05;
 const DAY_0 = Date.UTC(2026, 0, 1) * 1000;
 const WINDOW = "created_since=2026-01-01T00:00:00Z";
-const ENV = {
-  ERASURE_INTERVAL_SECONDS: "3",
-  SUPPRESSIONS_IN_MEMORY: String(5_000_000 / PART),
-};
+const ENV = { ERASURE_INTERVAL_SECONDS: "3", SUPPRESSIONS_IN_MEMORY: String(5_000_000 / PART) };
 
 type Limited = { readonly name: ServiceName; readonly process: ServiceProcess; readonly megabytes: number };
 type Answer = {

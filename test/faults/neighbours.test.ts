@@ -37,11 +37,7 @@ const store = (clientId: string, rows: number, bytes: number): Promise<string> =
 beforeAll(async () => {
   system = await startSystem("test-neighbours");
   // Limits of a real service; a key is looked up again every second.
-  const env = {
-    RATE_LIMITS: "10/1s",
-    KEY_CACHE_SECONDS: "1",
-    MAX_SHARED_PAGES_PER_CLIENT: String(PAGES),
-  };
+  const env = { RATE_LIMITS: "10/1s", KEY_CACHE_SECONDS: "1", MAX_SHARED_PAGES_PER_CLIENT: String(PAGES) };
   [first, second] = await Promise.all([system.anotherApi(env), system.anotherApi(env)]);
   const clients = Array.from({ length: NEIGHBOURS }, (_, index) => `neighbour-${index}`);
   [loud, streaming, slow] = await Promise.all([

@@ -91,11 +91,7 @@ describe("the ledger of upload windows", () => {
     const counts = await windows.count(0);
     const of = (table: string, start: number) =>
       counts.find((count) => count.table === table && count.start === start);
-    expect(of("conversations", DAY_0)).toMatchObject({
-      rows: 1,
-      partitions: ["202611"],
-      offsets: { 2: 3 },
-    });
+    expect(of("conversations", DAY_0)).toMatchObject({ rows: 1, partitions: ["202611"], offsets: { 2: 3 } });
     expect(of("conversations", DAY_0 + HOUR)).toMatchObject({
       rows: 1,
       partitions: ["202610"],

@@ -375,10 +375,7 @@ describe("erasure queue", () => {
       const job = { clientId: "acme", requestId: "ends" };
       await Promise.all([one, one, other, other].map((queue) => queue.add(job)));
       expect(await one.status("ends")).toBe("waiting");
-      expect(await one.counts()).toMatchObject({
-        waiting: before.waiting + 1,
-        [state]: before[state] - 1,
-      });
+      expect(await one.counts()).toMatchObject({ waiting: before.waiting + 1, [state]: before[state] - 1 });
       const attempts = (await redisCommand(stack.redis.url, `HGET ${key} atm`)).split("\r\n").at(-1);
       expect(["0", "$-1"]).toContain(attempts);
     }

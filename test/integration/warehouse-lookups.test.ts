@@ -273,10 +273,7 @@ test("a conversation whose messages all moved away is empty, however many they w
   await warehouse.sql(noteDates("messages"));
   const query = { clientId: "left", since: DAY_0, to: DAY_0 + DAY, pageSize: 2, wholeTies: false };
   const all = await walk(warehouse.reader.messagesByCreation, { ...query, conversationId: "old" });
-  expect(all).toEqual({
-    records: [`{"n":${rows - 1}}`],
-    pages: [{ rows: 1, next: null }],
-  });
+  expect(all).toEqual({ records: [`{"n":${rows - 1}}`], pages: [{ rows: 1, next: null }] });
   const before = { ...query, to: DAY_0 + rows - 1, conversationId: "old" };
   expect((await walk(warehouse.reader.messagesByCreation, before)).records).toEqual([]);
 });

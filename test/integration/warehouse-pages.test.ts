@@ -518,10 +518,7 @@ describe("many superseded updates", () => {
     const window = { since: created, to: created + SUPERSEDED };
     for (const wholeTies of [false, true]) {
       const walked = await walk(warehouse.reader.conversationsByUpdate, query("last", 1, wholeTies, window));
-      expect(walked).toEqual({
-        records: ['{"id":"a","v":1,"h":[]}'],
-        pages: [{ rows: 1, next: null }],
-      });
+      expect(walked).toEqual({ records: ['{"id":"a","v":1,"h":[]}'], pages: [{ rows: 1, next: null }] });
     }
   });
 

@@ -18,11 +18,7 @@ export const runScript = async (
   const running = promisify(execFile)(
     "bash",
     ["-euo", "pipefail", "-c", script, "script", ...(options.args ?? [])],
-    {
-      cwd: options.cwd,
-      env: { ...process.env, ...options.env, PATH: path },
-      maxBuffer: 64 * 1024 * 1024,
-    },
+    { cwd: options.cwd, env: { ...process.env, ...options.env, PATH: path }, maxBuffer: 64 * 1024 * 1024 },
   );
   running.child.stdin?.end();
   try {

@@ -25,12 +25,7 @@ export const startKafkaCluster = async (
     fixed: {},
   });
   const ports = await choosePorts({ names: nodeIds.map(String), fixed: {} });
-  const common = {
-    controllerPort,
-    env: process.env,
-    log: () => {},
-    onUnexpectedEnd: () => {},
-  };
+  const common = { controllerPort, env: process.env, log: () => {}, onUnexpectedEnd: () => {} };
   const at = `CONTROLLER://127.0.0.1:${controllerPort}`;
   const alone = { "process.roles": "controller", listeners: at, "advertised.listeners": at };
   const controller = await createKafka({

@@ -236,10 +236,7 @@ const redisAway = ({ servers }: Trial): Group => ({
     {
       name: "Redis away",
       service: "ingest",
-      alerts: ["RedisAway", "RateLimitsUnshared"].map((alert) => ({
-        alert,
-        cause: /Redis does not answer/,
-      })),
+      alerts: ["RedisAway", "RateLimitsUnshared"].map((alert) => ({ alert, cause: /Redis does not answer/ })),
       strike: () => servers.stack.redis.stop(),
       heal: () => servers.stack.redis.start(),
     },
