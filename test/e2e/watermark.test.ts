@@ -11,7 +11,7 @@ import { readMetric } from "../system/metrics-text.ts";
 import { type ServiceProcess, startService } from "../system/service-process.ts";
 import { bySize } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
-import { until } from "../system/until.ts";
+import { until, untilItWorks } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
@@ -195,13 +195,10 @@ describe("the watermark", () => {
         await passes("message", nowMicros());
         await ingest.kill("SIGKILL");
         const ends = await system.admin.fetchOffsets(TOPICS.message);
-        await until("the group is without members", 30_000, async () => {
-          const offsets = ends.map(({ partition }) => ({ topic: TOPICS.message, partition, offset: 0 }));
-          return system.admin.setCommitted(GROUP, offsets).then(
-            () => true,
-            () => false,
-          );
-        });
+        const offsets = ends.map(({ partition }) => ({ topic: TOPICS.message, partition, offset: 0 }));
+        await untilItWorks("the group is without members", 30_000, () =>
+          system.admin.setCommitted(GROUP, offsets),
+        );
         ingest = await system.service("ingest", INGEST_ENV);
         await passes("message", nowMicros());
       } finally {

@@ -15,7 +15,7 @@ import kafkajs, { type Kafka } from "kafkajs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startSecondBroker } from "../system/second-broker.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
-import { until } from "../system/until.ts";
+import { until, untilItWorks } from "../system/until.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
 const DEADLINE_MS = 60_000;
@@ -109,12 +109,7 @@ const createSpread = async (topic: string): Promise<void> => {
 
 /** A new topic has no leaders at first. */
 const firstSent = (topic: string, messages: readonly OutgoingMessage[]): Promise<void> =>
-  until("the first messages", DEADLINE_MS, () =>
-    producer.send(topic, messages).then(
-      () => true,
-      () => false,
-    ),
-  );
+  untilItWorks("the first messages", DEADLINE_MS, () => producer.send(topic, messages));
 
 const leadByFirst = async (topic: string): Promise<void> => {
   await raw.alterPartitionReassignments({

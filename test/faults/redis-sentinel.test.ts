@@ -20,7 +20,7 @@ import { countingJob, type RunnerArguments } from "../processes/job-runner.ts";
 import { ops } from "../system/ops.ts";
 import type { OwnRedis } from "../system/redis-servers.ts";
 import { type Sentinels, startSentinels } from "../system/redis-sentinels.ts";
-import { until } from "../system/until.ts";
+import { until, untilItWorks } from "../system/until.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
@@ -113,12 +113,7 @@ const failOver = async (prefix: string, breakIt: (primary: OwnRedis) => Promise<
   const after = sentinels.other(before);
   await until("the other takes over", PATIENCE_MS, async () => (await sentinels.primary()) === after);
   const promotedAt = performance.now();
-  await until("jobs are read", PATIENCE_MS, () =>
-    client.get("compact", `${prefix}-0`).then(
-      () => true,
-      () => false,
-    ),
-  );
+  await untilItWorks("jobs are read", PATIENCE_MS, () => client.get("compact", `${prefix}-0`));
   const readableAt = performance.now();
   await until("requests are counted together", PATIENCE_MS, () => loaded.sharedAt() > readableAt);
   const known = loaded.acknowledged.size;
@@ -171,12 +166,7 @@ describe("with three sentinels", () => {
       if (stopped?.pid !== undefined) process.kill(stopped.pid, "SIGCONT");
     }
     // Its connection is to the former primary, which rejects writes now.
-    await until("an idle connection goes to the new one", PATIENCE_MS, () =>
-      idle.tryWrite().then(
-        () => true,
-        () => false,
-      ),
-    );
+    await untilItWorks("an idle connection goes to the new one", PATIENCE_MS, () => idle.tryWrite());
   });
 
   it("a name that no sentinel knows is reported, by services and commands", async () => {

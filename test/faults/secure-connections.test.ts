@@ -26,7 +26,7 @@ import { type ServiceName, startService } from "../system/service-process.ts";
 import { isFullSize } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { startTlsProxy, type TlsProxy } from "../outside/tls-proxy.ts";
-import { until } from "../system/until.ts";
+import { until, untilItWorks } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -508,12 +508,7 @@ describe("servers with TLS and credentials", () => {
     });
     // The sentinel does the same ten seconds later and ends the connections.
     await ask(first, `REPLICAOF 127.0.0.1 ${second}`);
-    await until("a claim is accepted", 30_000, () =>
-      claim("after").then(
-        () => true,
-        () => false,
-      ),
-    );
+    await untilItWorks("a claim is accepted", 30_000, () => claim("after"));
     expect(await ask(second, "DBSIZE")).toBe(":2\r\n");
   });
 });

@@ -14,7 +14,7 @@ import kafkajs, { type Kafka } from "kafkajs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { openTransaction } from "../system/open-transaction.ts";
 import { isFullSize } from "../system/size.ts";
-import { until } from "../system/until.ts";
+import { until, untilItWorks } from "../system/until.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 
 let stack: TestStack;
@@ -62,11 +62,8 @@ const commitWith = async (groupId: string, topic: string, metadata: string | nul
   member.on(member.events.GROUP_JOIN, () => member.pause([{ topic }]));
   await member.run({ autoCommit: false, eachMessage: async () => {} });
   try {
-    await until("the member has joined", 30_000, () =>
-      member.commitOffsets([{ topic, partition: 0, offset: "7", metadata }]).then(
-        () => true,
-        () => false,
-      ),
+    await untilItWorks("the member has joined", 30_000, () =>
+      member.commitOffsets([{ topic, partition: 0, offset: "7", metadata }]),
     );
   } finally {
     await member.disconnect();

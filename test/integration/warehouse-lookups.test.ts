@@ -134,13 +134,6 @@ describe("end users", () => {
     expect((await list({ clientId: "shared", limit: 1, externalId: "alone" })).ids).toEqual(["b"]);
   });
 
-  test("a signal that was given before cancels the query", async () => {
-    const signal = AbortSignal.abort();
-    expect(await errorOf(warehouse.reader.endUsers({ clientId: "people", limit: 1, signal }))).toMatchObject({
-      code: "warehouse_unavailable",
-    });
-  });
-
   test("one of many is found by an external id without reading the others", async () => {
     const rows = 200_000;
     await warehouse.sql(`INSERT INTO end_users (client_id, end_user_id, version, external_ids, record)

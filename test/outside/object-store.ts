@@ -4,7 +4,7 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { choosePorts, tied } from "@conversation-export/local-stack";
 import { preparePythonTools } from "./python-tools.ts";
-import { until } from "../system/until.ts";
+import { untilItWorks } from "../system/until.ts";
 
 /** S3 in memory; it takes any credentials. */
 export type ObjectStore = {
@@ -24,12 +24,7 @@ export const startObjectStore = async (logFile: string): Promise<ObjectStore> =>
   child.stderr.pipe(log);
   const exited = once(child, "exit");
   const endpoint = `http://127.0.0.1:${s3}`;
-  await until(`the object store answers (log: ${logFile})`, 60_000, () =>
-    fetch(endpoint).then(
-      () => true,
-      () => false,
-    ),
-  );
+  await untilItWorks(`the object store answers (log: ${logFile})`, 60_000, () => fetch(endpoint));
   return {
     endpoint,
     put: async (place, content) => {

@@ -28,3 +28,12 @@ export const until = (
   condition: () => Promise<boolean> | boolean,
   pauseMs?: number,
 ): Promise<void> => within(what, PATIENCE * quietMs, condition, pauseMs);
+
+/** Tries again after each error. */
+export const untilItWorks = (what: string, quietMs: number, attempt: () => Promise<unknown>): Promise<void> =>
+  until(what, quietMs, () =>
+    attempt().then(
+      () => true,
+      () => false,
+    ),
+  );
