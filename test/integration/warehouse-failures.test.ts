@@ -12,6 +12,7 @@ import {
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../system/until.ts";
+import { errorOf } from "../warehouse/error-of.ts";
 import { conversation, DAY, DAY_0, message } from "../warehouse/records.ts";
 import { readPage, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
@@ -29,15 +30,6 @@ const created = DAY_0;
 
 function query(clientId: string, pageSize: number): PageQuery {
   return { clientId, since: DAY_0, to: DAY_0 + 7 * DAY, pageSize, wholeTies: false };
-}
-
-async function errorOf(promise: Promise<unknown>): Promise<WarehouseError> {
-  const error = await promise.then(
-    () => new Error("no error"),
-    (error: unknown) => error,
-  );
-  if (!(error instanceof WarehouseError)) throw new Error("not a WarehouseError", { cause: error });
-  return error;
 }
 
 async function running(): Promise<number> {

@@ -10,11 +10,11 @@ import {
   pageStatement,
   type PagePosition,
   type PageStatement,
-  WarehouseError,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bySize } from "../system/size.ts";
 import { expectPages } from "../warehouse/expected.ts";
+import { errorOf } from "../warehouse/error-of.ts";
 import { DAY, DAY_0, endUser } from "../warehouse/records.ts";
 import { readPage, walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
@@ -25,15 +25,6 @@ beforeAll(async () => {
   warehouse = await startWarehouse();
 });
 afterAll(() => warehouse?.stop());
-
-async function errorOf(promise: Promise<unknown>): Promise<WarehouseError> {
-  const error = await promise.then(
-    () => new Error("no error"),
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof WarehouseError)) throw new Error("not a WarehouseError", { cause: error });
-  return error;
-}
 
 async function recordsOf(page: EndUserPage): Promise<string[]> {
   const records = await readPage(page);
