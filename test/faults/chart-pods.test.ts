@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findProgram, type Manifest, podOf, readManifests, renderChart } from "../chart/helm.ts";
 import { type LocalContainer, startContainer, type Surroundings } from "../chart/local-container.ts";
 import { type RenderedContainer, renderedContainers } from "../chart/rendered-env.ts";
-import { createAuthority } from "../outside/certificates.ts";
+import { createAuthority, kafkaKeystore } from "../outside/certificates.ts";
 import { buildImageTree } from "../outside/image-tree.ts";
 import { isFullSize } from "../system/size.ts";
 import { startTlsProxy, type TlsProxy } from "../outside/tls-proxy.ts";
@@ -56,7 +56,6 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
     const authority = createAuthority(join(FOLDER, "certificates"));
     const server = authority.issue("server");
     const { sasl } = await choosePorts({ names: ["sasl"], fixed: {} });
-    const inline = (text: string): string => text.trim().replaceAll("\n", "\\n");
     const passwordOf = (user: string): string => `${user}-Passw0rd`;
     stack = await startStack({
       dir: join(FOLDER, "servers"),
@@ -64,9 +63,7 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
         ports: { SASL_SSL: sasl },
         scramUsers: Object.fromEntries(Object.values(KAFKA_USERS).map((user) => [user, passwordOf(user)])),
         properties: {
-          "ssl.keystore.type": "PEM",
-          "ssl.keystore.key": inline(server.key),
-          "ssl.keystore.certificate.chain": inline(server.cert),
+          ...kafkaKeystore(server),
           "sasl.enabled.mechanisms": "SCRAM-SHA-512",
           "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config":
             "org.apache.kafka.common.security.scram.ScramLoginModule required;",

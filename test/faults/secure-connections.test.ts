@@ -19,7 +19,13 @@ import {
   readRedisServer,
 } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Authority, createAuthority, type Identity } from "../outside/certificates.ts";
+import {
+  type Authority,
+  createAuthority,
+  type Identity,
+  inProperty,
+  kafkaKeystore,
+} from "../outside/certificates.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { ops, startOps } from "../system/ops.ts";
 import { type ServiceName, startService } from "../system/service-process.ts";
@@ -63,19 +69,15 @@ describe("servers with TLS and credentials", () => {
     const { sasl, mutual, noTls } = await choosePorts({ names: ["sasl", "mutual", "noTls"], fixed: {} });
     Object.assign(ports, { SASL_SSL: sasl, SSL: mutual, SASL_PLAINTEXT: noTls });
     const modules = "org.apache.kafka.common.security";
-    // Java reads \n in a line of properties as an end of line.
-    const inline = (text: string): string => text.trim().replaceAll("\n", "\\n");
     system = await startSystem("test-secure", {
       clickhousePasswords: { migrator: PASSWORDS.migrator, writer: PASSWORDS.writer },
       kafkaListeners: {
         ports,
         scramUsers: { scram: PASSWORDS.scram },
         properties: {
-          "ssl.keystore.type": "PEM",
-          "ssl.keystore.key": inline(server.key),
-          "ssl.keystore.certificate.chain": inline(server.cert),
+          ...kafkaKeystore(server),
           "ssl.truststore.type": "PEM",
-          "ssl.truststore.certificates": inline(authority.cert),
+          "ssl.truststore.certificates": inProperty(authority.cert),
           "listener.name.ssl.ssl.client.auth": "required",
           "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
           "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-256",

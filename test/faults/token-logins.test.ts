@@ -7,7 +7,7 @@ import { createAdmin, createProducer, type Producer } from "@conversation-export
 import { choosePorts } from "@conversation-export/local-stack";
 import { createLogger, readKafkaServers } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createAuthority } from "../outside/certificates.ts";
+import { createAuthority, kafkaKeystore } from "../outside/certificates.ts";
 import { startTokenEndpoint, type TestTokenEndpoint } from "../outside/token-endpoint.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { startService } from "../system/service-process.ts";
@@ -53,15 +53,12 @@ describe("logins to Kafka by a token", () => {
     const { port } = await choosePorts({ names: ["port"], fixed: {} });
     const oauth = "org.apache.kafka.common.security.oauthbearer";
     const listener = "listener.name.sasl_ssl";
-    const inline = (text: string): string => text.trim().replaceAll("\n", "\\n");
     system = await startSystem("test-token", {
       kafkaListeners: {
         ports: { SASL_SSL: port },
         javaOptions: [`-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=${keysUrl}`],
         properties: {
-          "ssl.keystore.type": "PEM",
-          "ssl.keystore.key": inline(server.key),
-          "ssl.keystore.certificate.chain": inline(server.cert),
+          ...kafkaKeystore(server),
           "sasl.enabled.mechanisms": "OAUTHBEARER",
           [`${listener}.oauthbearer.sasl.jaas.config`]: `${oauth}.OAuthBearerLoginModule required;`,
           [`${listener}.oauthbearer.sasl.server.callback.handler.class`]: `${oauth}.OAuthBearerValidatorCallbackHandler`,

@@ -55,3 +55,12 @@ export const createAuthority = (folder: string, name = "authority"): Authority =
     },
   };
 };
+
+/** Java reads \n in a line of properties as an end of line. */
+export const inProperty = (text: string): string => text.trim().replaceAll("\n", "\\n");
+
+export const kafkaKeystore = ({ key, cert }: Identity): Readonly<Record<string, string>> => ({
+  "ssl.keystore.type": "PEM",
+  "ssl.keystore.key": inProperty(key),
+  "ssl.keystore.certificate.chain": inProperty(cert),
+});
