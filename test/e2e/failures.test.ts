@@ -121,7 +121,7 @@ describe("a system in trouble", () => {
     }
     // One may meet a moment in which the machine does something else.
     const [, median = 0] = waits.sort((one, other) => one - other);
-    expect(median, `ms until a record was readable: ${waits}`).toBeLessThan(2_000);
+    expect(median, `ms until a record was readable: ${waits.join(", ")}`).toBeLessThan(2_000);
   });
 
   it("waits for ClickHouse without losing its membership, its bounds or a record", async () => {

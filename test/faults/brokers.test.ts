@@ -333,7 +333,7 @@ const probe = async (from: number): Promise<string> => {
   return `acknowledged ${acknowledged} s and readable ${seconds(from)} s`;
 };
 
-const during = async (name: string, fault: () => Promise<string>): Promise<void> => {
+const expectToGoOn = async (name: string, fault: () => Promise<string>): Promise<void> => {
   console.log(`brokers: ${name}: ${await fault()}`);
   const ended = await Promise.race([...ingests.map(({ exited }) => exited), Promise.resolve(null)]);
   expect(ended, "an ingest process that ended").toBeNull();
@@ -357,21 +357,21 @@ describe("a cluster of three brokers under load", () => {
   it("shows new events while all is well", async () => {
     await allInSync();
     await probe(performance.now());
-    await during("all is well", () => probe(performance.now()));
+    await expectToGoOn("all is well", () => probe(performance.now()));
   });
 
   it("goes on when the group's coordinator is killed, and when it comes back", async () => {
     const id = await coordinator();
     const { kill, start } = brokerOf(id);
     const led = (await places()).filter(({ leader }) => leader === id).length;
-    await during(`kill of the coordinator, which led ${led} partitions`, async () => {
+    await expectToGoOn(`kill of the coordinator, which led ${led} partitions`, async () => {
       const killed = performance.now();
       await kill();
       const line = await probe(killed);
       await leadersMoved(id);
       return `${line} after the kill`;
     });
-    await during("it comes back", async () => {
+    await expectToGoOn("it comes back", async () => {
       const started = performance.now();
       await start();
       await allInSync();
@@ -383,7 +383,7 @@ describe("a cluster of three brokers under load", () => {
     const id = await busiest();
     const { pid } = brokerOf(id);
     const isCoordinator = (await coordinator()) === id;
-    await during(`pause of the busiest leader${isCoordinator ? ", the coordinator" : ""}`, async () => {
+    await expectToGoOn(`pause of the busiest leader${isCoordinator ? ", the coordinator" : ""}`, async () => {
       const paused = performance.now();
       await stopProcess(pid);
       try {
@@ -401,7 +401,7 @@ describe("a cluster of three brokers under load", () => {
     const id = await coordinator();
     const { pid } = brokerOf(id);
     const led = (await places(EVENT_TOPICS)).filter(({ leader }) => leader === id).length;
-    await during(`the coordinator hangs, which led ${led} partitions of events`, async () => {
+    await expectToGoOn(`the coordinator hangs, which led ${led} partitions of events`, async () => {
       const paused = performance.now();
       await stopProcess(pid);
       try {
@@ -434,12 +434,12 @@ describe("a cluster of three brokers under load", () => {
           (await places(EVENT_TOPICS).catch(() => null))?.every(({ isr }) => isr.length === wanted) ?? false,
       );
     };
-    await during("reassignment of every partition away from its leader", async () => {
+    await expectToGoOn("reassignment of every partition away from its leader", async () => {
       const began = performance.now();
       await reassign(false);
       return `${await probe(began)} after its begin`;
     });
-    await during("and a new copy there", async () => {
+    await expectToGoOn("and a new copy there", async () => {
       const began = performance.now();
       await reassign(true);
       return `${await probe(began)} after its begin`;
@@ -465,7 +465,7 @@ describe("a cluster of three brokers under load", () => {
           },
         ],
       });
-    await during("dead letters are refused, then everything", async () => {
+    await expectToGoOn("dead letters are refused, then everything", async () => {
       await setNeeded(BROKERS);
       await servers[0]?.kill();
       await leadersMoved(first);
@@ -487,7 +487,7 @@ describe("a cluster of three brokers under load", () => {
 
   it("goes on after all brokers were killed", async () => {
     const servers = [...cluster.brokers.keys()].map(brokerOf);
-    await during("kill of all brokers", async () => {
+    await expectToGoOn("kill of all brokers", async () => {
       await Promise.all(servers.map(({ kill }) => kill()));
       return restart(servers);
     });

@@ -8,7 +8,7 @@ import {
   migrate,
   type Page,
   type PageQuery,
-  WarehouseError,
+  type WarehouseError,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../system/until.ts";

@@ -183,7 +183,11 @@ export const createAdmin = (deps: Connection): Admin => {
       }),
     fetchCommitted: (groupId, topics) =>
       call("fetch_committed", async () =>
-        (await fetchCommitted(groupId, topics)).map(({ stamp: _, ...one }) => one),
+        (await fetchCommitted(groupId, topics)).map(({ topic, partition, offset }) => ({
+          topic,
+          partition,
+          offset,
+        })),
       ),
     fetchLag: (groupId, topics) =>
       call("fetch_lag", async () => {

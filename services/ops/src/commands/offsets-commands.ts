@@ -80,7 +80,12 @@ Examples:
       };
       const moves = await audited(command, deps, () => withAdmin(bus, move));
       if (json) {
-        const partitions = moves.map(({ atStart: _, offset, ...move }) => ({ ...move, to: offset }));
+        const partitions = moves.map(({ topic, partition, from, offset }) => ({
+          topic,
+          partition,
+          from,
+          to: offset,
+        }));
         print(renderJson({ group: bus.groupId, dryRun, partitions }));
       } else {
         print(
