@@ -47,6 +47,7 @@ const ON_TWO_SHARDS = [
   "integration/warehouse-writing",
   "integration/compaction-stores",
   "faults/backfill-landing",
+  "integration/record-identity",
   "faults/moving-records",
   "integration/changes",
   "integration/retention",
