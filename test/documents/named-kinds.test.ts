@@ -11,7 +11,7 @@ type Exception = { readonly count: number; readonly reason: string };
 
 /** By the start of a path. */
 const ALLOWED: Readonly<Record<string, Exception>> = {
-  "packages/client/src/": { count: 10, reason: "knows the export API, not the kinds" },
+  "packages/client/src/": { count: 3, reason: "its own table of lists" },
   "packages/warehouse/src/analytics/": { count: 2, reason: "the days of conversations" },
   "packages/warehouse/src/pages/sql/": { count: 5, reason: "each list is of one kind" },
   "packages/warehouse/src/upkeep/compaction/": { count: 3, reason: "the update index of conversations" },

@@ -154,7 +154,9 @@ describe("a page that is on its way", () => {
   test("a signal that comes too early or too late harms nothing", async () => {
     const signal = AbortSignal.abort();
     await errorOf(warehouse.reader.messagesByCreation({ ...query("big", 10), signal }));
-    await errorOf(warehouse.reader.endUsers({ clientId: "big", limit: 1, signal }));
+    expect(await errorOf(warehouse.reader.endUsers({ clientId: "big", limit: 1, signal }))).toMatchObject({
+      code: "warehouse_unavailable",
+    });
     const controller = new AbortController();
     const page = await warehouse.reader.messagesByCreation({
       ...query("big", 10),

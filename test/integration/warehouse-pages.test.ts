@@ -280,6 +280,12 @@ describe("random data in unmerged parts", () => {
           );
         await Promise.all([compare(false), compare(true)]);
       }
+      for (const window of emptyWindows)
+        await expectWalk(
+          warehouse.reader.messagesByCreation,
+          { ...query(client, 5, false, window), ...only },
+          [],
+        );
     }
   });
 

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => warehouse?.stop());
 
 /** "" when ClickHouse runs the statement. */
-const refusal = async (sql: string, user: WarehouseUser): Promise<string> => {
+const refusal = async (sql: string, user: WarehouseUser | "migrator"): Promise<string> => {
   const answer = await warehouse.sql(sql, user).catch((error: Error) => error.message);
   if (/ACCESS_DENIED|READONLY/.test(answer)) return "denied";
   // The error of another engine: the right was there.
@@ -80,7 +80,7 @@ describe("what a process that is taken over cannot do", () => {
   const KEY =
     "INSERT INTO api_keys (key_hash, version, key_id, client_id, scopes) VALUES ('00', 1, 'k', 'other', ['export'])";
 
-  test.each<[string, WarehouseUser, string]>([
+  test.each<[string, WarehouseUser | "migrator", string]>([
     ["ingest makes a key", "writer", KEY],
     ["ingest makes a client", "writer", "INSERT INTO clients (client_id, version) VALUES ('x', 1)"],
     ["ingest reads records", "writer", "SELECT record FROM messages"],
@@ -101,6 +101,8 @@ describe("what a process that is taken over cannot do", () => {
     ["an analyst reads a table", "analyst", "SELECT record FROM messages"],
     ["an analyst reads what is hidden", "analyst", "SELECT id FROM erasure_keys"],
     ["jobs reads the users", "jobs", "SELECT name FROM system.users"],
+    ["export-api reads the users", "reader", "SELECT name FROM system.users"],
+    ["a migration makes a database of another name", "migrator", "CREATE DATABASE elsewhere"],
     ["jobs asks another server", "jobs", "SELECT * FROM url('http://127.0.0.1:1', 'CSV', 'a String')"],
   ])("%s", async (_, user, sql) => {
     expect(await refusal(sql, user)).toBe("denied");

@@ -48,8 +48,8 @@ export type ExportAppDeps = Omit<AppDeps, "endpoints" | "admit" | "publicHost" |
   /** Epoch milliseconds. */
   readonly now: () => number;
   readonly cursorSecret: string;
-  readonly previousCursorSecret?: string | undefined;
-  readonly publicBaseUrl?: string | undefined;
+  readonly previousCursorSecret: string | undefined;
+  readonly publicBaseUrl: string | undefined;
   readonly linkBounds: LinkBounds;
   readonly legacy: { readonly deprecation: Date | undefined; readonly sunset: Date | undefined };
   readonly keyCacheMs: number;

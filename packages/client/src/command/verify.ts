@@ -143,7 +143,7 @@ const leaveOutChanged = async (
   while (sizeOfAll(differences) > 0) {
     const page = await deps.streams.changesPage(list, { cursor: from, page_size: 10_000 });
     for (const line of textsOf(page.bytes)) {
-      const id = idOf(line);
+      const id = idOf(line, () => `a change of ${list}`);
       for (const set of Object.values(differences)) set.delete(id);
     }
     from = page.cursor;

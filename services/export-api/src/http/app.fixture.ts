@@ -258,6 +258,8 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
     knownKeys: createKnownKeys({ load: unused, log }),
     usedKeys: { use: () => undefined },
     slots,
+    previousCursorSecret: undefined,
+    publicBaseUrl: undefined,
     bounds: { pages: unbounded, streams: unbounded },
     stable: () => Promise.resolve({ until: Date.now() * 1000, watermark: WATERMARK }),
     watermark: () => Promise.resolve(WATERMARK),

@@ -33,15 +33,20 @@ export const compactSegments = async (
     return last;
   };
 
-  const notNewer = async function* (segment: Segment) {
-    for await (const line of read(segment)) if (!newer.has(idOf(line))) yield line;
+  const notNewer = async function* (segment: Segment, leaveOut?: () => void) {
+    for await (const line of read(segment)) {
+      if (newer.has(idOf(line))) leaveOut?.();
+      else yield line;
+    }
   };
 
   /** Removes superseded lines from older segments, so that the ids need no memory. */
   const forget = async (older: readonly Segment[]): Promise<Segment[]> => {
     const left: Segment[] = [];
     for (const segment of older)
-      left.push(...(await keepLines(segment, () => notNewer(segment), begin, segmentBytes)));
+      left.push(
+        ...(await keepLines(segment, (leaveOut) => notNewer(segment, leaveOut), begin, segmentBytes)),
+      );
     newer = new Set();
     return left;
   };

@@ -31,12 +31,13 @@ export const removeDeleted = async (
   { read, beginInstead }: RemovalDeps,
 ): Promise<readonly Segment[]> => {
   const deletions = await lastDeletions(segments, read);
-  const kept = async function* (at: number, segment: Segment) {
+  const kept = async function* (at: number, segment: Segment, leaveOut?: () => void) {
     let line = 0;
     for await (const text of read(segment)) {
       const last = deletions.get(idOf(text));
       const isGone = last !== undefined && (at < last.segment || (at === last.segment && line <= last.line));
-      if (!isGone) yield text;
+      if (isGone) leaveOut?.();
+      else yield text;
       line += 1;
     }
   };
@@ -45,7 +46,7 @@ export const removeDeleted = async (
     left.push(
       ...(await keepLines(
         segment,
-        () => kept(at, segment),
+        (leaveOut) => kept(at, segment, leaveOut),
         () => beginInstead(segment),
       )),
     );

@@ -39,11 +39,14 @@ export const writeLines = async (
 /** The segment itself if it keeps all its lines. */
 export const keepLines = async (
   segment: Segment,
-  kept: () => AsyncIterable<string>,
+  kept: (leaveOut?: () => void) => AsyncIterable<string>,
   begin: () => Promise<SegmentWriter>,
   segmentBytes?: number,
 ): Promise<readonly Segment[]> => {
-  let count = 0;
-  for await (const _ of kept()) count += 1;
-  return count === segment.lines ? [segment] : writeLines(kept(), begin, segmentBytes);
+  let lost = 0;
+  const counted = kept(() => {
+    lost += 1;
+  });
+  for await (const _ of counted);
+  return lost === 0 ? [segment] : writeLines(kept(), begin, segmentBytes);
 };
