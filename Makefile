@@ -54,7 +54,7 @@ e2e: tools setup ## the same of end-to-end tests: make e2e T=walks
 	@vitest run --project e2e $(T)
 
 faults: tools setup ## the same of long tests of faults: make faults T=brokers
-	@vitest run --project faults $(T)
+	@vitest run --project 'faults*' $(T)
 
 # the tests that compare these files, or write them
 made_files = $(shell grep -rl --include='*.test.ts' toMatchFileSnapshot packages services deploy test)
@@ -82,7 +82,7 @@ test: tools check ## check, then unit, integration and end-to-end tests: every r
 
 test-faults: tools setup ## the long tests: faults, brokers, TLS, sentinels, image, chart, foreign programs
 	@sh deploy/check/require.sh python3 openssl
-	@node deploy/check/run-tests.ts faults faults
+	@node deploy/check/run-tests.ts faults faults faults-apart
 
 test-full: ## both suites at full sizes
 	@$(MAKE) --no-print-directory --keep-going test test-faults SIZE=full

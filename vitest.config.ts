@@ -39,6 +39,9 @@ const onServers = {
   teardownTimeout: 60_000,
 };
 
+/** Tests that use up the processors, in which tests of faults beside them would wait too long. */
+const LOUD = ["test/faults/exhaustion.test.ts", "test/faults/neighbours.test.ts"];
+
 /** Tests of one server that also hold on two shards. */
 const ON_TWO_SHARDS = [
   "integration/warehouse-pages",
@@ -104,7 +107,26 @@ export default defineConfig({
           ...onServers,
         },
       },
-      { extends: true, test: { name: "faults", include: ["test/faults/**/*.test.ts"], ...onServers } },
+      {
+        extends: true,
+        test: {
+          name: "faults",
+          include: ["test/faults/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, ...LOUD],
+          ...onServers,
+        },
+      },
+      {
+        extends: true,
+        // After all others, one at a time.
+        test: {
+          name: "faults-apart",
+          include: LOUD,
+          ...onServers,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
       {
         extends: true,
         test: {
