@@ -57,12 +57,14 @@ export {
   processEvent,
 } from "./event/process-event.ts";
 export {
+  byDatedList,
   byEventType,
   byList,
   byRecordTable,
   CONVERSATION_KIND,
   DATED_KINDS,
   type DatedKind,
+  type DatedList,
   EVENT_TYPES,
   type EventType,
   KIND_NAMES,

@@ -17,7 +17,7 @@ import { createEndUsers } from "./envelopes/end-users.ts";
 import { createExport } from "./envelopes/export.ts";
 import { createLegacy } from "./envelopes/legacy.ts";
 import { createListEndpoint } from "./envelopes/list-endpoint.ts";
-import { WINDOW_LISTS } from "./lists/lists.ts";
+import { LEGACY_LISTS, WINDOW_LISTS } from "./lists/lists.ts";
 import type { SweepBuffers } from "./formats/buffer-sweep.ts";
 import { createPageLinks } from "./envelopes/page-link.ts";
 import { createNoteRepeats } from "./envelopes/repeated-requests.ts";
@@ -89,7 +89,7 @@ export const createExportApp = (deps: ExportAppDeps): FastifyInstance => {
     ...createDataSubjectRequestList({ ...deps.compliance, ...linking, addressOf }),
     createSmsTrigger({ ...deps.campaigns, log, now }),
     ...LEGACY_VERSIONS.flatMap((version) =>
-      WINDOW_LISTS.map((list) => endpoint(createLegacy(legacy, list, version))),
+      LEGACY_LISTS.map((list) => endpoint(createLegacy(legacy, list, version))),
     ),
   ];
   const app = createApp({

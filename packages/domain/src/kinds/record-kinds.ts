@@ -20,6 +20,8 @@ export type DatedKind = {
   [Kind in RecordKind]: (typeof RECORD_KINDS)[Kind]["code"] extends null ? never : Kind;
 }[RecordKind];
 
+export type DatedList = (typeof RECORD_KINDS)[DatedKind]["list"];
+
 export type RecordTableFacts = TableColumns & {
   readonly name: RecordTable;
   readonly kind: RecordKind;
@@ -72,6 +74,12 @@ export const byRecordTable = <T>(valueOf: (table: RecordTableFacts) => T): Reado
 
 export const byList = <T>(valueOf: (list: ListName) => T): Readonly<Record<ListName, T>> =>
   Object.fromEntries(LIST_NAMES.map((list) => [list, valueOf(list)])) as Record<ListName, T>;
+
+export const byDatedList = <T>(valueOf: (kind: DatedKind) => T): Readonly<Record<DatedList, T>> =>
+  Object.fromEntries(DATED_KINDS.map((kind) => [RECORD_KINDS[kind].list, valueOf(kind)])) as Record<
+    DatedList,
+    T
+  >;
 
 export const byEventType = <T>(valueOf: (kind: RecordKind) => T): Readonly<Record<EventType, T>> =>
   Object.fromEntries(KIND_NAMES.map((kind) => [RECORD_KINDS[kind].type, valueOf(kind)])) as Record<

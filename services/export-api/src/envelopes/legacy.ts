@@ -1,8 +1,8 @@
-import { createView, LEGACY_FIELDS, type LegacyVersion } from "@conversation-export/domain";
+import { createView, LEGACY_FIELDS, type LegacyList, type LegacyVersion } from "@conversation-export/domain";
 import { z } from "zod";
 import { createLegacyRecords } from "../formats/legacy-records.ts";
 import { type AddressOf, API_PREFIX } from "../http/service-address.ts";
-import { LISTS, type WindowList } from "../lists/lists.ts";
+import { LISTS } from "../lists/lists.ts";
 import { type Description, header, linkSchema, NOTICE, PAGE_HEADERS } from "../openapi/description.ts";
 import { LEGACY_WINDOWS } from "../parameters/window-parameters.ts";
 import type { Envelope } from "./list-endpoint.ts";
@@ -24,7 +24,7 @@ const HEADERS = {
   Link: header("Legacy-Link", z.string(), 'The operation of version 2 as `rel="successor-version"`'),
 };
 
-const descriptionOf = (list: WindowList, version: LegacyVersion): Description => {
+const descriptionOf = (list: LegacyList, version: LegacyVersion): Description => {
   const { noun, record, example } = LISTS[list];
   const fields: readonly string[] = LEGACY_FIELDS[list][version];
   const viewOf = <Value>(whole: Readonly<Record<string, Value>>): Record<string, Value> =>
@@ -64,7 +64,7 @@ export type LegacyDeps = WindowDeps & {
 };
 
 /** Specification, sections 4.6 and 9. */
-export const createLegacy = (deps: LegacyDeps, list: WindowList, version: LegacyVersion): Envelope => {
+export const createLegacy = (deps: LegacyDeps, list: LegacyList, version: LegacyVersion): Envelope => {
   const path = `/data_api/${version}/${list}`;
   const view = createView(LEGACY_FIELDS[list][version]);
   const announced: Readonly<Record<string, string>> = {

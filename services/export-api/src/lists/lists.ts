@@ -1,5 +1,7 @@
 import {
+  byDatedList,
   byList,
+  type DatedList,
   KIND_NAMES,
   LEGACY_FIELDS,
   type LegacyList,
@@ -21,6 +23,6 @@ export const LISTS = byList((list) => {
   return found;
 });
 
-/** Only they have legacy versions. */
-export type WindowList = LegacyList;
-export const WINDOW_LISTS = Object.keys(LEGACY_FIELDS) as WindowList[];
+export type WindowList = DatedList;
+export const WINDOW_LISTS = Object.values(byDatedList((kind) => RECORD_KINDS[kind].list));
+export const LEGACY_LISTS = Object.keys(LEGACY_FIELDS) as LegacyList[];
