@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { ClickHouseSettings } from "@clickhouse/client";
-import { columnsOf, RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
+import { byDatedList, columnsOf, RECORD_KINDS, type RecordKind } from "@conversation-export/domain";
 import { changeCandidatesOf, changeRows, changesInRange } from "../changes/changes-sql.ts";
 import { typedColumns, UNREADABLE } from "../parquet/column-sql.ts";
 import type { StatementName } from "../session/session.ts";
@@ -13,7 +13,7 @@ import { listSettings, PARQUET_SETTINGS, type Parameters, TEXT_LINE_SETTINGS } f
 import { passBytes, passLines } from "./page-stream.ts";
 import type { SendStatement } from "./send-statement.ts";
 import { MESSAGES_OF_CONVERSATION } from "./sql/conversation-messages-sql.ts";
-import { CONVERSATIONS_BY_CREATION, MESSAGES_BY_CREATION } from "./sql/created-sql.ts";
+import { BY_CREATION } from "./sql/created-sql.ts";
 import { END_USER_STEP, END_USERS_KIND, endUsersInRange } from "./sql/end-user-sql.ts";
 import type { Candidates } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
@@ -115,11 +115,12 @@ export const createListSteps = (deps: {
   };
 
   return {
+    ...byDatedList((kind) => (query: Window) => window(BY_CREATION[RECORD_KINDS[kind].list], query)),
     conversations: ({ filter, ...query }) =>
-      window(filter === "created" ? CONVERSATIONS_BY_CREATION : CONVERSATIONS_BY_UPDATE, query),
+      window(filter === "created" ? BY_CREATION.conversations : CONVERSATIONS_BY_UPDATE, query),
     messages: ({ conversationId: conversation, ...query }) =>
       conversation === undefined
-        ? window(MESSAGES_BY_CREATION, query)
+        ? window(BY_CREATION.messages, query)
         : window(MESSAGES_OF_CONVERSATION, query, { conversation }),
     endUsers: ({ clientId, from: first = "", externalId }) => {
       const selected = externalId !== undefined;

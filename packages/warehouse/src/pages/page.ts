@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { RateWindow, RecordKind } from "@conversation-export/domain";
+import type { DatedList, RateWindow, RecordKind } from "@conversation-export/domain";
 
 /** Filtered date (µs since the epoch) and id of a record; without id: before that date. */
 export type PagePosition = { readonly date: number; readonly id: string };
@@ -48,13 +48,18 @@ export type ListStep = {
 /** After an abort it rejects, or its bytes end with an error. @throws WarehouseError */
 export type OpenStep = (signal: AbortSignal) => Promise<ListStep>;
 
+/** What some lists take beyond a window. */
+type Selections = {
+  readonly conversations: { readonly filter: "created" | "updated" };
+  readonly messages: Pick<MessagePageQuery, "conversationId">;
+};
+type SelectionOf<List> = List extends keyof Selections ? Selections[List] : unknown;
+
 export type ListSteps = {
-  conversations(
-    query: Pick<PageQuery, "clientId" | "since" | "to" | "after"> & {
-      readonly filter: "created" | "updated";
-    },
-  ): OpenStep;
-  messages(query: Pick<MessagePageQuery, "clientId" | "since" | "to" | "after" | "conversationId">): OpenStep;
+  readonly [List in DatedList]: (
+    query: Pick<PageQuery, "clientId" | "since" | "to" | "after"> & SelectionOf<List>,
+  ) => OpenStep;
+} & {
   endUsers(query: Pick<EndUserQuery, "clientId" | "from" | "externalId">): OpenStep;
   changes(query: Pick<ChangeQuery, "clientId" | "kind" | "after" | "stableUpTo">): OpenStep;
 };
@@ -106,11 +111,15 @@ export type ApiClient = {
   readonly rateLimits: Readonly<Record<string, readonly RateWindow[]>>;
 };
 
+export type PagesByCreation = {
+  [List in DatedList as `${List}ByCreation`]: (
+    query: PageQuery & Omit<SelectionOf<List>, "filter">,
+  ) => Promise<Page>;
+};
+
 /** @throws WarehouseError from every method */
-export type Reader = {
-  conversationsByCreation(query: PageQuery): Promise<Page>;
+export type Reader = PagesByCreation & {
   conversationsByUpdate(query: PageQuery): Promise<Page>;
-  messagesByCreation(query: MessagePageQuery): Promise<Page>;
   endUsers(query: EndUserQuery): Promise<EndUserPage>;
   changes(query: ChangeQuery): Promise<ChangePage>;
   readonly lines: ListSteps;

@@ -6,13 +6,13 @@ import { createFindEnd } from "./find-end.ts";
 import { findKey, validKeys } from "./key-lookup.ts";
 import { createListSteps, LINES, PARQUET } from "./list-steps.ts";
 import { createDatesKnown } from "./known-dates.ts";
-import type { Reader } from "./page.ts";
+import type { PagesByCreation, Reader } from "./page.ts";
 import { pageSettings, type PageStatement, shardedSettings } from "./page-statements.ts";
 import { openPage } from "./page-stream.ts";
 import { createPageReader } from "./read-page.ts";
 import type { SendStatement } from "./send-statement.ts";
 import { MESSAGES_OF_CONVERSATION } from "./sql/conversation-messages-sql.ts";
-import { CONVERSATIONS_BY_CREATION, MESSAGES_BY_CREATION } from "./sql/created-sql.ts";
+import { BY_CREATION } from "./sql/created-sql.ts";
 import { endUsers } from "./sql/end-user-sql.ts";
 import { COUNT_ERASED } from "./sql/erased-sql.ts";
 import { COUNT_MOVED } from "./sql/identity-sql.ts";
@@ -44,7 +44,7 @@ export function createReader(deps: {
     try {
       const [table] = await session.rows<{ engine: string }>(
         "pages.engine",
-        `SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = '${CONVERSATIONS_BY_CREATION.candidates.table}'`,
+        `SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = '${BY_CREATION.conversations.candidates.table}'`,
       );
       if (table === undefined) knownToBeSharded = undefined;
       return table?.engine === "Distributed";
@@ -74,16 +74,20 @@ export function createReader(deps: {
   const findEnd = createFindEnd({ send, isSharded });
   const read = { send, findEnd, askForConditions, isSharded, datesKnown };
   const pagesOf = (list: List) => createPageReader({ ...read, list });
-  const messagesByCreation = pagesOf(MESSAGES_BY_CREATION);
+  const byCreation = Object.fromEntries(
+    Object.entries(BY_CREATION).map(([list, of]) => [`${list}ByCreation`, pagesOf(of)]),
+  ) as PagesByCreation;
   const messagesOfConversation = pagesOf(MESSAGES_OF_CONVERSATION);
 
   return {
     lines: createListSteps({ ...read, format: LINES, stepKeys }),
     parquet: createListSteps({ ...read, format: PARQUET, stepKeys }),
-    conversationsByCreation: pagesOf(CONVERSATIONS_BY_CREATION),
+    ...byCreation,
     conversationsByUpdate: pagesOf(CONVERSATIONS_BY_UPDATE),
     messagesByCreation: (query) =>
-      query.conversationId === undefined ? messagesByCreation(query) : messagesOfConversation(query),
+      query.conversationId === undefined
+        ? byCreation.messagesByCreation(query)
+        : messagesOfConversation(query),
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
       const { hasErased } = await askForConditions.conditions(null, parameters, signal);

@@ -28,12 +28,12 @@ export type WindowDeps = {
   readonly watermark: ReadWatermark;
 };
 
-type ReadPage = (reader: Reader, filter: PageRequest["filter"], query: MessagePageQuery) => Promise<Page>;
-const READ_PAGE: Readonly<Record<WindowList, ReadPage>> = {
-  conversations: (reader, filter, query) =>
-    filter === "created" ? reader.conversationsByCreation(query) : reader.conversationsByUpdate(query),
-  messages: (reader, _, query) => reader.messagesByCreation(query),
-};
+const readPage = (
+  reader: Reader,
+  { list, filter }: Pick<WindowForm, "list"> & Pick<PageRequest, "filter">,
+  query: MessagePageQuery,
+): Promise<Page> =>
+  filter === "updated" ? reader.conversationsByUpdate(query) : reader[`${list}ByCreation`](query);
 
 export const askWindow =
   (deps: WindowDeps, { list, name, read, view, end }: WindowForm): Envelope["ask"] =>
@@ -51,7 +51,7 @@ export const askWindow =
       page: async (headers) => {
         const query = links.query(client, name, wanted);
         const separated = { ...query, signal, ...(view && { separator: "\n" as const }) };
-        const page = isEmpty ? null : await READ_PAGE[list](reader, filter, separated);
+        const page = isEmpty ? null : await readPage(reader, { list, filter }, separated);
         const repeats = noteRepeats(call, name, wanted);
         // No-op: the reader of the records gets their error.
         const viewed = page && view ? { ...page, records: pipeline(page.records, view(), () => {}) } : page;

@@ -1,14 +1,10 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
-import { type DatedKind, ownTableOf } from "@conversation-export/domain";
+import { type DatedKind, type DatedList, ownTableOf } from "@conversation-export/domain";
 import type { Candidates } from "./identity-sql.ts";
 import { datesOf, type RangedRows, rangeOf, type ReadShape } from "./page-sql.ts";
 
 export type List = {
-  readonly name:
-    | "conversations_by_creation"
-    | "conversations_by_update"
-    | "messages_by_creation"
-    | "messages_of_conversation";
+  readonly name: `${DatedList}_by_creation` | "conversations_by_update" | "messages_of_conversation";
   readonly rows: RangedRows;
   readonly candidates: Candidates;
   readonly page: (shape: ReadShape) => string;
