@@ -121,7 +121,7 @@ def conversation_export(
     Args:
         base_url: address of the export API with its /api prefix
         api_key: a key with the scopes of the lists
-        lists: some of conversations, messages and end_users; without it all
+        lists: names of lists; without it all
         page_size: records that are held in memory at a time, 1 to 10000
     """
     return [resource_of(name, base_url, api_key, page_size) for name in lists or IDS]
