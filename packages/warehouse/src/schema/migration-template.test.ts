@@ -78,7 +78,7 @@ describe("the migrations", () => {
     const created = (cluster: string | null): string[] =>
       migrations.flatMap(({ template }) =>
         renderMigration(template, { cluster }).flatMap((statement) => {
-          expect(statement).toMatch(/\bIF (NOT )?EXISTS\b|\bMODIFY (SETTING|TTL)\b/);
+          expect(statement).toMatch(/\bIF (NOT )?EXISTS\b|\bMODIFY (COLUMN|SETTING|TTL)\b/);
           expect(statement).not.toMatch(/[{}]{2}/);
           return /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? [];
         }),

@@ -27,11 +27,16 @@ const statements = (await readMigrations()).flatMap(({ template }) =>
 const createdBy = (table: string): string =>
   statements.find((one) => one.includes(`CREATE TABLE IF NOT EXISTS ${table} `)) ?? "";
 
-const createdColumns = (table: string): readonly (readonly [name: string, type: string])[] => {
-  const create = createdBy(table);
-  return [...create.matchAll(/^ {2}([a-z_]+) ([A-Z]\w+(?:\([^\n]*?\))?)(?=,| COMMENT| CODEC|\n)/gm)].map(
-    ([, name = "", type = ""]) => [name, type] as const,
-  );
+const COLUMN = String.raw`([a-z_]+) ([A-Z]\w+(?:\([^\n]*?\))?)(?=,| COMMENT| CODEC| AFTER|\n)`;
+const IN_TABLE = new RegExp(`^ {2}${COLUMN}`, "gm");
+
+/** Of the CREATE and of later ALTERs. */
+const columnsIn = (table: string): readonly (readonly [name: string, type: string])[] => {
+  const added = new RegExp(`^ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${COLUMN}`);
+  return [
+    ...createdBy(table).matchAll(IN_TABLE),
+    ...statements.flatMap((one) => [added.exec(`${one}\n`) ?? []]),
+  ].flatMap(([, name, type]) => (name === undefined || type === undefined ? [] : [[name, type] as const]));
 };
 
 it.each(READABLE_FIRST)("$name has a projection where its kind says so", ({
@@ -43,15 +48,15 @@ it.each(READABLE_FIRST)("$name has a projection where its kind says so", ({
 });
 
 describe.each(KIND_NAMES)("the own table of a %s", (kind) => {
-  const created = createdColumns(ownTableOf(kind).name);
+  const made = columnsIn(ownTableOf(kind).name);
 
-  it("is made with the columns that its rows are written with", () => {
-    const names = created.map(([name]) => name);
-    expect(names).toEqual([...ownEncoding(kind).columns]);
+  it("has the columns that its rows are written with", () => {
+    const names = made.map(([name]) => name);
+    expect(names.toSorted()).toEqual(ownEncoding(kind).columns.toSorted());
   });
 
   it("has the types that the kind says", () => {
     const own: readonly OwnColumn<never>[] = RECORD_KINDS[kind].form.columns;
-    expect(created).toEqual(expect.arrayContaining(own.map(({ name, type }) => [name, TYPES[type]])));
+    expect(made).toEqual(expect.arrayContaining(own.map(({ name, type }) => [name, TYPES[type]])));
   });
 });
