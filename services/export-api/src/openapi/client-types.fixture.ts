@@ -1,3 +1,6 @@
+import { LIST_NAMES, type ListName } from "@conversation-export/domain";
+import { LISTS } from "../lists/lists.ts";
+
 type Schema = {
   readonly format?: string;
   readonly $ref?: string;
@@ -30,10 +33,11 @@ export type OpenApi = {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 };
 
-const CONVERSATIONS = "/v2/export/conversations";
-const MESSAGES = "/v2/export/messages";
-const END_USERS = "/v2/end-users";
 const CHANGES = "/v2/export/changes/conversations";
+const pathsOf = (list: ListName): readonly string[] => [
+  `/v2/export/${list}`,
+  `/v2/${list.replaceAll("_", "-")}`,
+];
 
 const MADE =
   "// Made from the OpenAPI document of the service: see services/export-api/src/openapi/client-types.test.ts.\n\n";
@@ -104,14 +108,25 @@ const queryOf = (document: OpenApi, path: string): Schema => {
   };
 };
 
+const listsOf = (document: OpenApi): readonly { readonly list: ListName; readonly path: string }[] =>
+  LIST_NAMES.map((list) => {
+    const path = pathsOf(list).find((one) => one in document.paths);
+    if (path === undefined) throw new Error(`the document has no path of ${list}`);
+    return { list, path };
+  });
+
 export const clientTypes = (document: OpenApi): string => {
+  const lists = listsOf(document);
   const schemas = {
-    Conversation: recordOf(document, CONVERSATIONS),
-    Message: recordOf(document, MESSAGES),
-    EndUser: recordOf(document, END_USERS),
-    ConversationsQuery: queryOf(document, CONVERSATIONS),
-    MessagesQuery: queryOf(document, MESSAGES),
-    EndUsersQuery: queryOf(document, END_USERS),
+    ...Object.fromEntries(
+      lists.map(({ path }) => {
+        const record = recordOf(document, path);
+        return [nameOf(record.$ref ?? ""), record];
+      }),
+    ),
+    ...Object.fromEntries(
+      lists.map(({ list, path }) => [`${LISTS[list].noun}Query`, queryOf(document, path)]),
+    ),
     ChangesQuery: queryOf(document, CHANGES),
     ...document.components.schemas,
   };
@@ -147,11 +162,9 @@ const fieldsOf = (document: OpenApi, list: string, path: string): Readonly<Recor
 };
 
 export const clientFields = (document: OpenApi): string => {
-  const lists = Object.entries({
-    conversations: CONVERSATIONS,
-    messages: MESSAGES,
-    end_users: END_USERS,
-  }).map(([list, path]) => [list, Object.entries(fieldsOf(document, list, path))] as const);
+  const lists = listsOf(document).map(
+    ({ list, path }) => [list, Object.entries(fieldsOf(document, list, path))] as const,
+  );
   const kinds = lists.map(([list, fields]) => [
     list,
     Object.fromEntries(fields.map(([name, one]) => [name, columnOf(name, one)])),
