@@ -234,7 +234,8 @@ it("drops what names a record that it has noted before, and says once that it ha
   expect(world.found).toBe(1);
   expect(await judge([later, child, messageOf("other", { id: "n" })], true)).toEqual([true, true, false]);
   expect(world.found).toBe(1);
-  expect(await judge([messageOf("d"), conversation("d", naming("p"))], true)).toEqual([true, true]);
+  const before = messageOf("d", { id: "before" });
+  expect(await judge([before, conversation("d", naming("p"))], true)).toEqual([true, true]);
   expect(world.found).toBe(2);
 });
 
