@@ -29,7 +29,7 @@ export const createErasureDeletion = (deps: {
   const keyed = createKeyedDeletion({ session, deletion });
 
   return {
-    /** Marks findings as looked at; removes ids of end users, whose hashes must be suppressed already. */
+    /** Marks findings as looked at; removes ids of persons, whose hashes must be suppressed already. */
     settleFound: async (run: ErasureRun, signal: AbortSignal): Promise<void> => {
       const parameters = parametersOf(run);
       await session.command(
