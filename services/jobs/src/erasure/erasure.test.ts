@@ -1,0 +1,85 @@
+import { setImmediate } from "node:timers/promises";
+import { expect, it } from "vitest";
+import { createErasure, type ErasureDeps } from "./erasure.ts";
+
+const signal = new AbortController().signal;
+
+/** `suppresses`: whether each look at the persons of the run adds one. */
+const setUp = (suppresses: readonly boolean[]) => {
+  const steps: string[] = [];
+  const waiting: (() => void)[] = [];
+  const answers = [...suppresses];
+  const step = (name: string, answer?: (() => unknown) | undefined) => (): Promise<unknown> => {
+    steps.push(name);
+    return Promise.resolve(answer?.());
+  };
+  const deps = {
+    requests: {
+      waitingClients: () => Promise.resolve([]),
+      due: () => Promise.resolve(),
+      noteHidden: step("hidden"),
+      complete: step("complete"),
+      scrub: step("scrub"),
+    },
+    store: {
+      note: () => Promise.resolve(),
+      begin: step("begin", () => ({ requests: 1, found: 0, again: 0 })),
+      persons: () => Promise.resolve(),
+      suppressIds: step("suppress", () => (answers.shift() === true ? 1 : 0)),
+      collect: step("collect"),
+      count: () => Promise.resolve({}),
+      remaining: step("remaining", () => (steps.includes("erase") ? {} : { conversations: 2 })),
+      countRows: () => Promise.resolve(),
+      erase: step("erase"),
+      goneEverywhere: step("gone"),
+      publish: step("publish"),
+      eraseKeys: step("keys"),
+      forget: step("forget"),
+    },
+    suppressions: {
+      claimSecret: () => Promise.resolve("secret"),
+      lookUp: () => Promise.resolve([]),
+      add: () => Promise.resolve(),
+    },
+    judgement: {
+      required: () => {
+        steps.push("wait");
+        return new Promise<void>((resolve) => waiting.push(resolve));
+      },
+    },
+    hash: { ofSecret: "secret" },
+    exclusive: {
+      run: (_name: string, _signal: AbortSignal, work: () => Promise<unknown>) => work(),
+      unlessTaken: (_name: string, _signal: AbortSignal, work: () => Promise<unknown>) => work(),
+    },
+  } as unknown as ErasureDeps;
+  const context = {
+    id: "1",
+    signal,
+    data: { clientId: null },
+    progress: () => Promise.resolve(),
+    log: { info: () => undefined },
+  };
+  const ended = createErasure(deps).run(
+    context as unknown as Parameters<ReturnType<typeof createErasure>["run"]>[0],
+  );
+  const settled = async (): Promise<void> => {
+    for (let turn = 0; turn < 5; turn += 1) await setImmediate();
+  };
+  return { steps, waiting, ended, settled };
+};
+
+it("looks for records only when nothing judged without its suppressions can appear, again for each that it adds", async () => {
+  const { steps, waiting, ended, settled } = setUp([true, true, false]);
+  await settled();
+  expect(steps).toEqual(["begin", "suppress", "wait"]);
+  waiting.shift()?.();
+  await settled();
+  expect(steps.slice(3)).toEqual(["collect", "hidden", "suppress", "wait"]);
+  waiting.shift()?.();
+  expect(await ended).toMatchObject({ requests: 1, rounds: 1, deleted: { conversations: 2 } });
+  expect(steps.slice(7)).toEqual([
+    ...["collect", "hidden", "suppress"],
+    ...["remaining", "erase", "remaining", "gone", "publish", "keys", "complete", "scrub", "forget"],
+  ]);
+});
