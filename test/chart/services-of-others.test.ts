@@ -1,9 +1,12 @@
+import { RECORD_KINDS } from "@conversation-export/domain";
 import { describe, expect, it } from "vitest";
 import { helm, manifestsOf } from "./examples.ts";
 import type { Manifest } from "./helm.ts";
 import { renderedContainers } from "./rendered-env.ts";
 
-const EVENTS = ["conversations", "messages", "end-users"];
+const EVENTS = Object.values(RECORD_KINDS)
+  .map(({ list }) => list.replaceAll("_", "-"))
+  .toSorted();
 const DEAD_LETTERS = EVENTS.map((topic) => `${topic}.dead-letter`);
 
 const objectsOf = (example: string, kind: string): Record<string, Pick<Manifest, "metadata" | "spec">> =>

@@ -84,6 +84,11 @@ capabilities:
 {{- get (dict "ingest" "ingest" "export-api" "exportApi" "jobs" "jobs" "ops" "ops" "migrate" "ops" "topics" "ops") . -}}
 {{- end -}}
 
+{{/* The topics of events by their keys in the values, as YAML: kafka.topics without the one of commands. */}}
+{{- define "conversation-export.eventTopics" -}}
+{{- toYaml (omit .Values.kafka.topics "smsTriggers") -}}
+{{- end -}}
+
 {{/* How many replicas of a component there are at most. */}}
 {{- define "conversation-export.maxReplicas" -}}
 {{- $of := get .root.Values (include "conversation-export.valuesKey" .component) -}}

@@ -51,9 +51,9 @@ LOG_LEVEL: [ingest, export-api, jobs]
 {{- $_ := set $env "KAFKA_GROUP_ID" $values.kafka.consumerGroup -}}
 {{- end -}}
 {{- if has $component (list "ingest" "jobs" "ops" "topics") -}}
-{{- $_ := set $env "TOPIC_CONVERSATIONS" $values.kafka.topics.conversations -}}
-{{- $_ := set $env "TOPIC_MESSAGES" $values.kafka.topics.messages -}}
-{{- $_ := set $env "TOPIC_END_USERS" $values.kafka.topics.endUsers -}}
+{{- range $name, $topic := fromYaml (include "conversation-export.eventTopics" .root) -}}
+{{- $_ := set $env (printf "TOPIC_%s" (upper (snakecase $name))) $topic -}}
+{{- end -}}
 {{- end -}}
 {{- if has $component (list "export-api" "ops" "topics") -}}
 {{- $_ := set $env "TOPIC_SMS_TRIGGERS" $values.kafka.topics.smsTriggers -}}
