@@ -83,7 +83,6 @@ export const createAttempt = (
       if (work.kind === "whole") return await work.run(context);
       if (parts) return await work.runPart(context);
       const results = await awaitParts({
-        name,
         job,
         token,
         stored,

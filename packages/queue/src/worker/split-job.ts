@@ -1,8 +1,7 @@
 import { ServiceError } from "@conversation-export/runtime";
 import { type Job, WaitingChildrenError } from "bullmq";
 import { codeOfFailure } from "./job-failure.ts";
-import { type JobQueue, partQueueOf } from "../contract/job-queues.ts";
-import type { JobName } from "../contract/job.ts";
+import type { JobQueue } from "../contract/job-queues.ts";
 import type { StoredData } from "../contract/stored-data.ts";
 
 const MAX_PARTS = 10_000;
@@ -12,7 +11,6 @@ type StoredJob = Job<StoredData, unknown>;
 
 /** In order; throws `WaitingChildrenError` while parts are missing. */
 export const awaitParts = async (deps: {
-  readonly name: JobName;
   readonly job: StoredJob;
   readonly token: string;
   readonly stored: StoredData;
@@ -21,7 +19,7 @@ export const awaitParts = async (deps: {
   readonly split: () => Promise<readonly unknown[]>;
   readonly save: (stored: StoredData) => Promise<void>;
 }): Promise<readonly unknown[]> => {
-  const { name, job, token, stored, partQueue, signal, save } = deps;
+  const { job, token, stored, partQueue, signal, save } = deps;
   const plan = stored.plan ?? (await deps.split());
   if (plan.length > MAX_PARTS) {
     throw new ServiceError("too_many_parts", `more than ${MAX_PARTS} parts: take a smaller window`);
@@ -29,22 +27,23 @@ export const awaitParts = async (deps: {
   if (stored.plan === undefined) await save({ ...stored, plan });
 
   const idOf = (index: number): string => partIdOf(job, index);
-  const readResults = async (): Promise<ReadonlyMap<number, unknown>> => {
+  const read = async () => {
     const values = await job.getChildrenValues<unknown>();
-    const prefix = `${partQueue.qualifiedName}:`;
-    const byId = new Map(Object.entries(values).map(([key, value]) => [key.slice(prefix.length), value]));
-    return new Map(
-      plan.flatMap((_, index) => (byId.has(idOf(index)) ? [[index, byId.get(idOf(index))] as const] : [])),
-    );
+    const parts = plan.map((part, index) => ({
+      part,
+      index,
+      result: values[`${partQueue.qualifiedName}:${idOf(index)}`],
+    }));
+    return {
+      results: parts.map(({ result }) => result),
+      missing: parts.filter(({ result }) => result === undefined),
+    };
   };
-  const inOrder = (results: ReadonlyMap<number, unknown>): unknown[] =>
-    plan.map((_, index) => results.get(index));
 
-  const results = await readResults();
-  if (results.size === plan.length) return inOrder(results);
+  const { results, missing } = await read();
+  if (missing.length === 0) return results;
 
   if (stored.waiting !== true) {
-    const missing = plan.flatMap((part, index) => (results.has(index) ? [] : [{ part, index }]));
     for (let at = 0; at < missing.length; at += PARTS_AT_ONCE) {
       signal.throwIfAborted();
       await Promise.all(
@@ -61,11 +60,11 @@ export const awaitParts = async (deps: {
   signal.throwIfAborted();
   if (await job.moveToWaitingChildren(token)) throw new WaitingChildrenError();
 
-  const atEnd = await readResults();
-  if (atEnd.size === plan.length) return inOrder(atEnd);
+  const atEnd = await read();
+  if (atEnd.missing.length === 0) return atEnd.results;
   // Retrying the job retries the parts that failed.
   await save({ ...stored, plan, waiting: false });
-  throw await failureOf(name, job, plan.length, plan.length - atEnd.size);
+  throw await failureOf(partQueue, job, plan.length, atEnd.missing.length);
 };
 
 /** The timestamp tells apart parts of earlier jobs with the same id. */
@@ -87,7 +86,7 @@ const startPart = async (queue: JobQueue, id: string, parent: StoredJob, data: S
 };
 
 const failureOf = async (
-  name: JobName,
+  partQueue: JobQueue,
   job: StoredJob,
   parts: number,
   missing: number,
@@ -98,6 +97,6 @@ const failureOf = async (
     return new ServiceError("part_lost", `${missing} of ${parts} parts have no result: try the job again`);
   }
   const [key, reason] = reported;
-  const id = key.slice(key.lastIndexOf(`${partQueueOf(name)}:`) + partQueueOf(name).length + 1);
+  const id = key.slice(`${partQueue.qualifiedName}:`.length);
   return new ServiceError("parts_failed", `${missing} of ${parts} parts failed; ${id}: ${reason}`);
 };
