@@ -11,7 +11,7 @@ import {
 } from "../contract/job-queues.ts";
 import { JOB_NAMES, type JobName, type JobType } from "../contract/job.ts";
 import { readStoredData } from "../contract/stored-data.ts";
-import { askRedis, clientOf, createRedis, redisUnavailable, writeOnce } from "../redis/redis.ts";
+import { askRedis, clientOf, createRedis } from "../redis/redis.ts";
 import { problemsOf, readServerFacts } from "../redis/server-facts.ts";
 import { followJob, type FollowOptions } from "./follow-job.ts";
 import { createHeldSchedules, type HeldSchedule } from "./held-schedules.ts";
@@ -90,11 +90,7 @@ export const createJobClient = (
   const ask = async <T>(operation: () => Promise<T>): Promise<T> => {
     await askRedis(connect);
     await redis.suits();
-    try {
-      return await operation();
-    } catch (error) {
-      throw error instanceof ServiceError ? error : redisUnavailable(error);
-    }
+    return askRedis(operation);
   };
 
   /** Ends the delay, so that they stop at once. */
@@ -208,7 +204,7 @@ export const createJobClient = (
     backlog: (failedSince) => ask(() => readBacklog(client, failedSince)),
     checkServer: () =>
       ask(async () => {
-        await writeOnce(client);
+        await redis.tryWrite();
         const facts = readServerFacts(await client.info());
         return { ...facts, problems: problemsOf(facts) };
       }),

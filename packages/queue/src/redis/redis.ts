@@ -22,6 +22,7 @@ export type Redis = {
   suits(): Promise<void>;
   reasonOf(error: Error): string;
   stop(): Promise<void>;
+  /** A server may answer reads and take no writes. */
   tryWrite(): Promise<void>;
   /** Processes with another id use another Redis. */
   ownId(): Promise<string>;
@@ -40,22 +41,15 @@ export const askRedis = async <T>(operation: () => Promise<T>): Promise<T> => {
   try {
     return await operation();
   } catch (error) {
-    throw redisUnavailable(error);
+    if (error instanceof ServiceError) throw error;
+    // A refusal, such as of a full server, is quoted in its own words.
+    const trouble =
+      error instanceof Error && error.name === "ReplyError"
+        ? `refuses: ${error.message}`
+        : `does not answer: ${String(error)}`;
+    throw new ServiceError("redis_unavailable", `Redis ${trouble}`, { retryable: true, cause: error });
   }
 };
-
-/** A refusal, such as of a full server, is quoted in its own words. */
-export const redisUnavailable = (error: unknown): ServiceError => {
-  const trouble =
-    error instanceof Error && error.name === "ReplyError"
-      ? `refuses: ${error.message}`
-      : `does not answer: ${String(error)}`;
-  return new ServiceError("redis_unavailable", `Redis ${trouble}`, { retryable: true, cause: error });
-};
-
-/** A server may answer reads and take no writes. */
-export const writeOnce = async (client: Client): Promise<void> =>
-  void (await client.set("conversation-export:write-check", "1", "PX", 1_000));
 
 const inClusterMode = (): ServiceError =>
   new ServiceError(
@@ -198,7 +192,8 @@ export const createRedis = (
         await client.set(ID_KEY, randomUUID(), "NX");
         return (await client.get(ID_KEY)) ?? "";
       }),
-    tryWrite: () => askRedis(() => writeOnce(client)),
+    tryWrite: () =>
+      askRedis(async () => void (await client.set("conversation-export:write-check", "1", "PX", 1_000))),
     checkServer: () =>
       askRedis(async () => {
         const facts = readServerFacts(await client.info());
