@@ -178,10 +178,13 @@ const health = createHealthServer({
 
 const startRedis = async (): Promise<void> => {
   await redis.start();
-  // A server that hides its settings must not prevent the start.
-  await redis
-    .checkServer()
-    .catch((error: unknown) => log.warn({ err: error }, "checking the settings of Redis failed"));
+  try {
+    const { problems, ...facts } = await redis.checkServer();
+    for (const problem of problems) log.warn(facts, problem);
+  } catch (error) {
+    // A server that hides its settings must not prevent the start.
+    log.warn({ err: error }, "checking the settings of Redis failed");
+  }
 };
 
 const running = run({

@@ -11,8 +11,7 @@ import {
 } from "../contract/job-queues.ts";
 import { JOB_NAMES, type JobName, type JobType } from "../contract/job.ts";
 import { readStoredData } from "../contract/stored-data.ts";
-import { askRedis, clientOf, createRedis } from "../redis/redis.ts";
-import { problemsOf, readServerFacts } from "../redis/server-facts.ts";
+import { askRedis, clientOf, createRedis, type ServerCheck } from "../redis/redis.ts";
 import { followJob, type FollowOptions } from "./follow-job.ts";
 import { createHeldSchedules, type HeldSchedule } from "./held-schedules.ts";
 import { JOB_STATES, type JobState, type JobView } from "./job-view.ts";
@@ -58,12 +57,8 @@ export type JobClient = {
   counts(): Promise<JobCounts>;
   /** `failedSince`: ms since the epoch. */
   backlog(failedSince: number): Promise<readonly QueueBacklog[]>;
-  /** `problems`: settings by which jobs are lost; throws `redis_unavailable` if writes fail. */
-  checkServer(): Promise<{
-    readonly version: string | null;
-    readonly maxmemoryPolicy: string | null;
-    readonly problems: readonly string[];
-  }>;
+  /** Throws `redis_unavailable` if writes fail. */
+  checkServer(): Promise<ServerCheck>;
 };
 
 export const createJobClient = (
@@ -205,8 +200,7 @@ export const createJobClient = (
     checkServer: () =>
       ask(async () => {
         await redis.tryWrite();
-        const facts = readServerFacts(await client.info());
-        return { ...facts, problems: problemsOf(facts) };
+        return redis.checkServer();
       }),
   };
 };

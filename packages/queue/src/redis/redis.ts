@@ -14,6 +14,9 @@ const LONG_SILENCE_TIMEOUT_MS = 15_000;
 const MAX_RECONNECT_MS = 2_000;
 const ID_KEY = "conversation-export:id";
 
+/** `problems`: settings by which jobs are lost. */
+export type ServerCheck = RedisServerFacts & { readonly problems: readonly string[] };
+
 export type Redis = {
   /** For a process that can do without the server. */
   connect(): void;
@@ -26,7 +29,7 @@ export type Redis = {
   tryWrite(): Promise<void>;
   /** Processes with another id use another Redis. */
   ownId(): Promise<string>;
-  checkServer(): Promise<RedisServerFacts>;
+  checkServer(): Promise<ServerCheck>;
 };
 
 const clients = new WeakMap<Redis, Client>();
@@ -197,8 +200,7 @@ export const createRedis = (
     checkServer: () =>
       askRedis(async () => {
         const facts = readServerFacts(await client.info());
-        for (const problem of problemsOf(facts)) log.warn(facts, problem);
-        return facts;
+        return { ...facts, problems: problemsOf(facts) };
       }),
   };
   clients.set(redis, client);
