@@ -196,7 +196,7 @@ export const createJobClient = (
     schedules: () => ask(reading.schedules),
     heldSchedules: () => ask(holds.list),
     counts: () => ask(reading.counts),
-    backlog: (failedSince) => ask(() => readBacklog(client, failedSince)),
+    backlog: (failedSince) => ask(() => readBacklog({ client, queues }, failedSince)),
     checkServer: () =>
       ask(async () => {
         await redis.tryWrite();

@@ -1,6 +1,7 @@
 import type { Redis as Client } from "ioredis";
-import { KEY_PREFIX } from "../contract/job-queues.ts";
+import { type JobQueues, KEY_PREFIX } from "../contract/job-queues.ts";
 import { JOB_NAMES, type JobName } from "../contract/job.ts";
+import { countsOf } from "./read-jobs.ts";
 
 /** Jobs in parts count once. */
 export type QueueBacklog = {
@@ -17,51 +18,40 @@ export type QueueBacklog = {
   readonly nextRunAt: number | null;
 };
 
-const answersOf = (results: readonly (readonly [Error | null, unknown])[] | null): unknown[] =>
-  (results ?? []).map(([error, answer]) => {
-    if (error !== null) throw error;
-    return answer;
-  });
+/** Asked every few seconds, so data of jobs is not read. */
+export const readBacklog = (
+  deps: { readonly client: Client; readonly queues: JobQueues },
+  since: number,
+): Promise<readonly QueueBacklog[]> => {
+  const { client, queues } = deps;
+  return Promise.all(
+    JOB_NAMES.map(async (name) => {
+      const key = `${KEY_PREFIX}:${name}`;
+      const [counts, failedSince, oldestWaitingSince, [, next]] = await Promise.all([
+        queues.of(name).getJobCounts(),
+        client.zcount(`${key}:failed`, since, "+inf"),
+        readOldestWaiting(client, name),
+        client.zrange(`${key}:repeat`, "0", "0", "WITHSCORES"),
+      ]);
+      const { waiting, active, delayed, parts, failed } = countsOf(counts);
+      const present = { waiting, active, delayed, parts, failed, failedSince };
+      return { name, ...present, oldestWaitingSince, nextRunAt: next === undefined ? null : Number(next) };
+    }),
+  );
+};
 
-export const readBacklog = async (client: Client, failedSince: number): Promise<readonly QueueBacklog[]> => {
-  const counting = client.pipeline();
-  for (const name of JOB_NAMES) {
-    const key = (suffix: string): string => `${KEY_PREFIX}:${name}:${suffix}`;
-    counting
-      .llen(key("wait"))
-      .zcard(key("prioritized"))
-      .llen(key("active"))
-      .zcard(key("delayed"))
-      .zcard(key("waiting-children"))
-      .zcard(key("failed"))
-      .zcount(key("failed"), failedSince, "+inf")
-      .lrange(key("wait"), -1, -1)
-      .zrange(key("repeat"), "0", "0", "WITHSCORES");
-  }
-  const answers = answersOf(await counting.exec());
-  const each = answers.length / JOB_NAMES.length;
-  const found = JOB_NAMES.map((name, at) => {
-    const [waiting, prioritized, active, delayed, parts, failed, failedLately, oldest, next] = answers.slice(
-      at * each,
-      (at + 1) * each,
-    ) as [number, number, number, number, number, number, number, string[], string[]];
-    const [, nextAt] = next;
-    return {
-      name,
-      oldest: oldest[0],
-      counts: { waiting: waiting + prioritized, active, delayed, parts, failed, failedSince: failedLately },
-      nextRunAt: nextAt === undefined ? null : Number(nextAt),
-    };
-  });
-  const asking = client.pipeline();
-  for (const { name, oldest } of found)
-    if (oldest !== undefined)
-      asking.hmget(`${KEY_PREFIX}:${name}:${oldest}`, "timestamp", "delay", "processedOn");
-  const times = answersOf(asking.length === 0 ? [] : await asking.exec()) as (string | null)[][];
-  return found.map(({ name, oldest, counts, nextRunAt }) => {
-    const [added, delay, begun] = oldest === undefined ? [] : (times.shift() ?? []);
-    // When a job was given back is not stored; it has waited at most since its last attempt.
-    const since = added == null ? null : Math.max(Number(added) + Number(delay ?? 0), Number(begun ?? 0));
-    return { name, ...counts, oldestWaitingSince: since, nextRunAt };
-  });
+/** Since when the oldest job that could run waits, at the longest, ms since the epoch; null: none does. */
+export const readOldestWaiting = async (
+  client: Pick<Client, "lindex" | "hmget">,
+  queue: string,
+): Promise<number | null> => {
+  const key = `${KEY_PREFIX}:${queue}`;
+  const oldest = await client.lindex(`${key}:wait`, -1);
+  if (oldest === null) return null;
+  const [added, options, begun] = await client.hmget(`${key}:${oldest}`, "timestamp", "opts", "processedOn");
+  if (added == null) return null;
+  // The job's own delay is 0 from when it could run.
+  const { delay = 0 } = JSON.parse(options ?? "{}") as { readonly delay?: number };
+  // When a job was given back is not stored; it has waited at most since its last attempt.
+  return Math.max(Number(added) + delay, Number(begun ?? 0));
 };

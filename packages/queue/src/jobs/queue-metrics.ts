@@ -1,7 +1,8 @@
 import type { Logger, Metrics } from "@conversation-export/runtime";
-import { createJobQueues, type JobQueue, queuesOf } from "../contract/job-queues.ts";
+import { createJobQueues, queuesOf } from "../contract/job-queues.ts";
 import { JOB_NAMES } from "../contract/job.ts";
 import { clientOf, type Redis } from "../redis/redis.ts";
+import { readOldestWaiting } from "./queue-backlog.ts";
 
 const STATES = [
   "waiting",
@@ -21,12 +22,13 @@ export const registerQueueMetrics = (deps: {
   readonly now: () => number;
 }): void => {
   const { redis, metrics, log, now } = deps;
-  const queues = createJobQueues(clientOf(redis));
+  const client = clientOf(redis);
+  const queues = createJobQueues(client);
   const names = JOB_NAMES.flatMap(queuesOf);
 
-  const forEach = async (visit: (queue: JobQueue, name: string) => Promise<void>): Promise<void> => {
+  const forEach = async (visit: (name: string) => Promise<void>): Promise<void> => {
     try {
-      await Promise.all(names.map((name) => visit(queues.of(name), name)));
+      await Promise.all(names.map(visit));
     } catch (error) {
       log.debug({ error: String(error) }, "the queues are not measured");
     }
@@ -34,8 +36,8 @@ export const registerQueueMetrics = (deps: {
 
   metrics.gauge("conversation_export_job_queue_depth", "jobs by state", ["queue", "state"], async (gauge) => {
     gauge.reset();
-    await forEach(async (queue, name) => {
-      const counts = await queue.getJobCounts(...STATES);
+    await forEach(async (name) => {
+      const counts = await queues.of(name).getJobCounts(...STATES);
       for (const state of STATES) gauge.set({ queue: name, state }, counts[state] ?? 0);
     });
   });
@@ -45,13 +47,8 @@ export const registerQueueMetrics = (deps: {
     ["queue"],
     async (gauge) => {
       gauge.reset();
-      await forEach(async (queue, name) => {
-        const [oldest] = await queue.getJobs(["waiting"], 0, 0, true);
-        // BullMQ does not store when a job was given back; it has waited at most since its last attempt.
-        const since =
-          oldest === undefined
-            ? now()
-            : Math.max(oldest.timestamp + (oldest.opts.delay ?? 0), oldest.processedOn ?? 0);
+      await forEach(async (name) => {
+        const since = (await readOldestWaiting(client, name)) ?? now();
         gauge.set({ queue: name }, Math.max(now() - since, 0) / 1000);
       });
     },

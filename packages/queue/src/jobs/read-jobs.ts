@@ -118,7 +118,7 @@ export const createJobReading = (deps: { readonly client: Client; readonly queue
   };
 };
 
-const countsOf = (counts: Readonly<Record<string, number>>): JobCounts[JobName] => {
+export const countsOf = (counts: Readonly<Record<string, number>>): JobCounts[JobName] => {
   const of = (state: Exclude<JobState, "cancelled">): number =>
     QUEUE_STATES[state].reduce((sum, queueState) => sum + (counts[queueState] ?? 0), 0);
   return {
