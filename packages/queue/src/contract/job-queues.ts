@@ -1,7 +1,7 @@
 import { ServiceError } from "@conversation-export/runtime";
 import { Queue, QueueKeys } from "bullmq";
 import type { Redis as Client } from "ioredis";
-import { JOB_NAMES, type JobName, SPLIT_JOB_NAMES } from "./job.ts";
+import { type JobName, SPLIT_JOB_NAMES } from "./job.ts";
 import type { StoredData } from "./stored-data.ts";
 
 export const KEY_PREFIX = "conversation-export";
@@ -72,8 +72,6 @@ export const createJobQueues = (client: Client): JobQueues => {
     },
   };
 };
-
-export const isJobName = (name: string): name is JobName => (JOB_NAMES as readonly string[]).includes(name);
 
 export const cancelKeyOf = (name: JobName, id: string): string => `${KEY_PREFIX}:job-cancel:${name}:${id}`;
 

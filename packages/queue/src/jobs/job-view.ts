@@ -1,7 +1,6 @@
 import type { Job } from "bullmq";
 import { codeOfFailure } from "../worker/job-failure.ts";
 import { sumProgress } from "../worker/job-progress.ts";
-import { isJobName } from "../contract/job-queues.ts";
 import type { JobName, JobProgress } from "../contract/job.ts";
 import { readStoredData, type StoredData } from "../contract/stored-data.ts";
 
@@ -37,11 +36,12 @@ export type JobView = {
 };
 
 export type JobSurroundings = {
+  readonly name: JobName;
   readonly cancelAsked: boolean;
   readonly dependencies: {
-    readonly processed: number;
-    readonly unprocessed: number;
-    readonly ignored: number;
+    readonly processed?: number;
+    readonly unprocessed?: number;
+    readonly ignored?: number;
   };
   readonly partProgress: readonly JobProgress[];
   readonly nextAttemptAt: Date | null;
@@ -50,7 +50,7 @@ export type JobSurroundings = {
 const ENDS: readonly JobState[] = ["completed", "failed", "cancelled"];
 export const hasEnded = ({ state }: Pick<JobView, "state">): boolean => ENDS.includes(state);
 
-export const stateOf = (state: string, reason: string | null): JobState => {
+const stateOf = (state: string, reason: string | null): JobState => {
   switch (state) {
     case "active":
     case "completed":
@@ -70,14 +70,13 @@ export const viewJob = (
   queueState: string,
   about: JobSurroundings,
 ): JobView => {
-  if (!isJobName(job.queueName)) throw new TypeError(`not a queue of jobs: ${job.queueName}`);
   const reason = job.failedReason ?? null;
   const state = stateOf(queueState, reason === "" ? null : reason);
   const { input, plan } = readStoredData(job.data);
-  const { processed, unprocessed, ignored } = about.dependencies;
+  const { processed = 0, unprocessed = 0, ignored = 0 } = about.dependencies;
   const total = plan?.length ?? 0;
   return {
-    name: job.queueName,
+    name: about.name,
     id: job.id ?? "",
     state,
     cancelling: about.cancelAsked && !hasEnded({ state }),

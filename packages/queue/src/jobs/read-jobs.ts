@@ -1,4 +1,4 @@
-import type { Job } from "bullmq";
+import type { Job, JobState as QueueState } from "bullmq";
 import type { Redis as Client } from "ioredis";
 import {
   cancelKeyOf,
@@ -15,14 +15,6 @@ import { type JobState, type JobView, viewJob } from "./job-view.ts";
 const DELAY_SCALE = 0x1000;
 
 type StoredJob = Job<StoredData, unknown>;
-type QueueState =
-  | "waiting"
-  | "prioritized"
-  | "delayed"
-  | "active"
-  | "waiting-children"
-  | "completed"
-  | "failed";
 
 const QUEUE_STATES: Readonly<Record<JobState, readonly QueueState[]>> = {
   waiting: ["waiting", "prioritized"],
@@ -48,19 +40,16 @@ export const createJobReading = (deps: { readonly client: Client; readonly queue
     const id = job.id ?? "";
     const name = job.queueName as JobName;
     const split = readStoredData(job.data).plan !== undefined;
-    const [asked, counts, notes, score] = await Promise.all([
+    const [asked, dependencies, notes, score] = await Promise.all([
       client.exists(cancelKeyOf(name, id)),
-      split ? job.getDependenciesCount({ processed: true, unprocessed: true, ignored: true }) : undefined,
+      split ? job.getDependenciesCount({ processed: true, unprocessed: true, ignored: true }) : {},
       split ? client.hvals(partProgressKeyOf(name, id)) : [],
       state === "delayed" ? client.zscore(`${KEY_PREFIX}:${name}:delayed`, id) : null,
     ]);
     return viewJob(job, state, {
+      name,
       cancelAsked: asked === 1,
-      dependencies: {
-        processed: counts?.processed ?? 0,
-        unprocessed: counts?.unprocessed ?? 0,
-        ignored: counts?.ignored ?? 0,
-      },
+      dependencies,
       partProgress: notes.map((note) => JSON.parse(note) as JobProgress),
       nextAttemptAt: score === null ? null : new Date(Math.floor(Number(score) / DELAY_SCALE)),
     });
