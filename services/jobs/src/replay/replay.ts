@@ -115,40 +115,38 @@ export const createReplay = (deps: {
         };
       };
 
-      const replay = async (chosen: readonly DeadLetter[], topicId: string | null): Promise<void> => {
-        const bySource = new Map<string, { deadLetters: DeadLetter[]; messages: OutgoingMessage[] }>();
+      const replay = async (topic: string, topicId: string | null, chosen: readonly DeadLetter[]) => {
+        const complete: DeadLetter[] = [];
+        const messages: OutgoingMessage[] = [];
         for (const deadLetter of chosen) {
           const message = await toMessage(deadLetter);
           if (message === null) {
             counts.skipped.withoutPayload += 1;
             continue;
           }
-          const batch = bySource.get(deadLetter.topic) ?? { deadLetters: [], messages: [] };
-          batch.deadLetters.push(deadLetter);
-          batch.messages.push(message);
-          bySource.set(deadLetter.topic, batch);
+          complete.push(deadLetter);
+          messages.push(message);
         }
-        for (const [topic, batch] of bySource) {
-          signal.throwIfAborted();
-          if (!data.dryRun) {
-            // The producer waits for brokers without end.
-            await unlessAborted(producer.send(topic, batch.messages), signal);
-            await store.add(batch.deadLetters, runId, topicId);
-            for (const [reason, sent] of Map.groupBy(batch.deadLetters, (deadLetter) => deadLetter.reason)) {
-              onReplayed(topic, reason, sent.length);
-            }
+        if (complete.length === 0) return;
+        signal.throwIfAborted();
+        if (!data.dryRun) {
+          // The producer waits for brokers without end.
+          await unlessAborted(producer.send(topic, messages), signal);
+          await store.add(complete, runId, topicId);
+          for (const [reason, sent] of Map.groupBy(complete, (deadLetter) => deadLetter.reason)) {
+            onReplayed(topic, reason, sent.length);
           }
-          for (const deadLetter of batch.deadLetters) noteReplayed(deadLetter);
         }
+        for (const deadLetter of complete) noteReplayed(deadLetter);
       };
 
       for (const range of ranges) {
         const { source, ...where } = range;
         if (range.from >= range.to) continue;
-        for await (const batch of deadLetters.read({ ...where }, signal)) {
+        for await (const batch of deadLetters.read(where, signal)) {
           counts.read += batch.deadLetters.length + batch.unreadable;
           counts.skipped.unreadable += batch.unreadable;
-          await replay(await choose(batch.deadLetters), range.topicId ?? null);
+          await replay(source, range.topicId ?? null, await choose(batch.deadLetters));
           range.from = batch.next;
           await context.save({ runId, ranges, result: resultOf(counts, data.dryRun) });
           await context.progress({ done: counts.read, total, unit: "dead letters", note: source });
