@@ -13,7 +13,6 @@ import { type JobHandler, type ReplayData, replayJob, type ReplayResult } from "
 import { ServiceError, unlessAborted } from "@conversation-export/runtime";
 import { deadLetterKey, type ReplayStore } from "@conversation-export/warehouse";
 import { readOriginal } from "./read-original.ts";
-import { countsOf, noCounts, resultOf } from "./replay-counts.ts";
 
 /** Ranges are fixed at the start: new dead letters lie after them. */
 export type ReplayState = {
@@ -21,6 +20,14 @@ export type ReplayState = {
   readonly ranges: readonly (BusRange & { readonly source: string })[];
   readonly result: ReplayResult;
 };
+
+const nothing = (dryRun: boolean): ReplayResult => ({
+  dryRun,
+  read: 0,
+  replayed: 0,
+  byReason: [],
+  skipped: { notMatching: 0, replayedBefore: 0, tooManyReplays: 0, withoutPayload: 0, unreadable: 0 },
+});
 
 const instantOf = (text: string | null): number | null => (text === null ? null : Date.parse(text));
 
@@ -46,22 +53,18 @@ export const createReplay = (deps: {
         await context.save(state);
       }
       const { runId } = state;
-      const counts = countsOf(state.result);
+      const counts = structuredClone(state.result);
       const ranges = state.ranges.map((range) => ({ ...range }));
       const total = counts.read + ranges.reduce((sum, { from, to }) => sum + to - from, 0);
       const partitionsOf = new Map<string, number>();
       /** Sent in this attempt, or counted in a dry run. */
       const seen = new Set<string>();
 
-      const noteReplayed = (deadLetter: DeadLetter): void => {
-        const key = `${deadLetter.topic}.${deadLetter.reason}`;
-        const entry = counts.replayed.get(key) ?? {
-          topic: deadLetter.topic,
-          reason: deadLetter.reason,
-          deadLetters: 0,
-        };
-        entry.deadLetters += 1;
-        counts.replayed.set(key, entry);
+      const noteReplayed = ({ topic, reason }: DeadLetter): void => {
+        counts.replayed += 1;
+        const entry = counts.byReason.find((one) => one.topic === topic && one.reason === reason);
+        if (entry === undefined) counts.byReason.push({ topic, reason, deadLetters: 1 });
+        else entry.deadLetters += 1;
       };
 
       const choose = async (read: readonly DeadLetter[]): Promise<DeadLetter[]> => {
@@ -148,19 +151,21 @@ export const createReplay = (deps: {
           counts.skipped.unreadable += batch.unreadable;
           await replay(source, range.topicId ?? null, await choose(batch.deadLetters));
           range.from = batch.next;
-          await context.save({ runId, ranges, result: resultOf(counts, data.dryRun) });
+          await context.save({ runId, ranges, result: counts });
           await context.progress({ done: counts.read, total, unit: "dead letters", note: source });
         }
         // The range may end in places without dead letters.
         range.from = range.to;
       }
-      const result = resultOf(counts, data.dryRun);
+      counts.byReason.sort(
+        (one, other) => one.topic.localeCompare(other.topic) || one.reason.localeCompare(other.reason),
+      );
       await context.progress({ done: counts.read, total: counts.read, unit: "dead letters" });
       log.info(
-        { ...result, byReason: undefined },
+        { ...counts, byReason: undefined },
         data.dryRun ? "dead letters counted" : "dead letters replayed",
       );
-      return result;
+      return counts;
     },
   };
 };
@@ -199,5 +204,5 @@ const begin = async (
       `no dead letter stands at partition ${place.partition}, offset ${place.offset} of those of ${topic}`,
     );
   }
-  return { runId: randomUUID(), ranges, result: resultOf(noCounts(), data.dryRun) };
+  return { runId: randomUUID(), ranges, result: nothing(data.dryRun) };
 };
