@@ -88,7 +88,6 @@ export {
   TABLE_FACTS,
   TABLES_OF,
   type Topics,
-  topicsByType,
   typesByTopic,
   UNDATED_KINDS,
 } from "./kinds/record-kinds.ts";

@@ -119,6 +119,3 @@ export const typesByTopic = (topics: Topics): ReadonlyMap<string, EventType> =>
 
 export const listsByTopic = (topics: Topics): ReadonlyMap<string, ListName> =>
   new Map(KINDS.map(({ list }) => [topics[list], list]));
-
-export const topicsByType = (topics: Topics): Readonly<Record<EventType, string>> =>
-  byEventType((kind) => topics[RECORD_KINDS[kind].list]);

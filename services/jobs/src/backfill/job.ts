@@ -1,4 +1,3 @@
-import { topicsByType, typesByTopic } from "@conversation-export/domain";
 import { createJobStates, runSplitJob } from "@conversation-export/queue";
 import {
   createBackfillRuns,
@@ -33,7 +32,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
   const objects = createS3Store(config.s3);
   const kafka = createKafkaSource({
     reader: bus.reader,
-    topics: topicsByType(config.topics),
+    types: bus.types,
     growsInTime: async (topic) =>
       (await bus.admin.topicConfig(topic))["message.timestamp.type"] === "LogAppendTime",
     maxTimeAheadMs,
@@ -53,7 +52,7 @@ export const createBackfillJob = (shared: Shared): AssembledJob => {
       return state === "completed" || (state === "unknown" && (await runHolders.isOnlyRedis()));
     },
     alive: runHolders.alive,
-    typeOf: (topic) => typesByTopic(config.topics).get(topic),
+    typeOf: (topic) => bus.types.get(topic),
     maxTimeAheadMs,
     now,
     elapsed: () => performance.now(),

@@ -1,4 +1,5 @@
 import type { BusMessage, BusRange } from "@conversation-export/bus";
+import type { EventType } from "@conversation-export/domain";
 import type { BackfillWindow } from "@conversation-export/queue";
 import { expect, it } from "vitest";
 import type { SourceBatch } from "./event-source.ts";
@@ -7,11 +8,11 @@ import { createKafkaSource } from "./kafka-source.ts";
 const HOUR = 3_600_000;
 const START = Date.parse("2026-11-01T00:00:00Z");
 const { signal } = new AbortController();
-const TOPICS = {
-  "conversation.exported": "conversations",
-  "message.exported": "messages",
-  "end_user.exported": "end-users",
-} as const;
+const TYPES = new Map<string, EventType>([
+  ["conversations", "conversation.exported"],
+  ["messages", "message.exported"],
+  ["end-users", "end_user.exported"],
+]);
 const windowOf = (by: "upload" | "event", from: number, to: number): BackfillWindow => ({
   by,
   from: new Date(START + from).toISOString(),
@@ -53,7 +54,7 @@ const read = async (
         yield messages.slice(Math.max(from, gone), to);
       },
     },
-    topics: TOPICS,
+    types: TYPES,
     growsInTime: async () => growsInTime,
     maxTimeAheadMs,
   });

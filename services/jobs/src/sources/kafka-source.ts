@@ -13,14 +13,14 @@ const wrongWindow = (message: string): ServiceError => new ServiceError("backfil
 /** Windows by event reach to the end, since events may be late. */
 export function createKafkaSource(deps: {
   readonly reader: RangeReader;
-  readonly topics: Readonly<Record<EventType, string>>;
+  /** By topic. */
+  readonly types: ReadonlyMap<string, EventType>;
   /** true: the broker sets them. */
   readonly growsInTime: (topic: string) => Promise<boolean>;
   /** An event may claim to be this much later than its arrival. */
   readonly maxTimeAheadMs: number;
 }): EventSource {
-  const { reader, growsInTime, maxTimeAheadMs } = deps;
-  const types = new Map(Object.entries(deps.topics).map(([type, topic]) => [topic, type as EventType]));
+  const { reader, types, growsInTime, maxTimeAheadMs } = deps;
 
   async function whole(topic: string): Promise<KafkaPart[]> {
     const topicId = await reader.topicId(topic);
