@@ -155,12 +155,10 @@ const workers = createJobWorkers({
 const schedules = createSchedules({ ...config.redis, schedules: schedulesOf(config), metrics, log });
 registerQueueMetrics({ redis, metrics, log, now: Date.now });
 
-const board =
-  config.board === null
-    ? undefined
-    : createJobBoard({ ...config.redis, ...config.board, host: config.host, log });
 const boardParts: readonly Part[] =
-  board === undefined ? [] : [{ name: "board", start: board.start, stop: board.stop }];
+  config.board === null
+    ? []
+    : [{ name: "board", ...createJobBoard({ ...config.redis, ...config.board, host: config.host, log }) }];
 
 const ready = (): true | string => {
   const reasons = [redisMonitor.answers(), warehouse.answers(), workers.ready()].filter(
