@@ -58,12 +58,11 @@ export const createRateLimiter = (deps: {
   readonly log: Logger;
   readonly onUnshared?: () => void;
   readonly answerWithinMs?: number;
-  readonly now?: () => number;
 }): RateLimiter => {
-  const { redis, log, onUnshared, answerWithinMs = ANSWER_WITHIN_MS, now = Date.now } = deps;
+  const { redis, log, onUnshared, answerWithinMs = ANSWER_WITHIN_MS } = deps;
   const client = clientOf(redis);
   const count = createScript(client, COUNT);
-  const memory = createMemoryLimiter({ maxKeys: MAX_KEYS, now });
+  const memory = createMemoryLimiter({ maxKeys: MAX_KEYS });
   const breaker = createCircuitBreaker({
     isConnected: () => client.status === "ready",
     answerWithinMs,
