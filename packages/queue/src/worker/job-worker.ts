@@ -2,6 +2,7 @@ import {
   failSpan,
   type Logger,
   ServiceError,
+  type Span,
   startSpan,
   within,
   withinSpan,
@@ -71,11 +72,7 @@ export const createJobWorker = (
     return { outcome: "returned", error: new WaitingError() };
   };
 
-  const run = async (
-    job: StoredJob,
-    token: string,
-    onEnd: (outcome: AttemptOutcome, error?: unknown) => void,
-  ): Promise<unknown> => {
+  const run = async (job: StoredJob, token: string, span: Span): Promise<unknown> => {
     const log = deps.log.child({ queue, job: job.id });
     const { parent } = readStoredData(job.data);
     const begunAt = performance.now();
@@ -85,7 +82,6 @@ export const createJobWorker = (
       cancelKey: cancelKeyOf(name, parent?.id ?? job.id ?? ""),
     });
     let outcome: AttemptOutcome = "completed";
-    let failure: unknown;
     try {
       running.signal.throwIfAborted();
       // What was begun goes on, so that nothing is left half done.
@@ -98,20 +94,20 @@ export const createJobWorker = (
         outcome = "split";
         throw error;
       }
-      failure = error;
       const settled = await settle(error, job, token, running, log);
       outcome = settled.outcome;
+      if (outcome === "failed") failSpan(span, error);
       throw settled.error;
     } finally {
       active.end(running);
       const seconds = (performance.now() - begunAt) / 1000;
       metrics.seconds.observe({ queue, outcome }, seconds);
       log.info({ outcome, seconds: Math.round(seconds) }, "job ends");
-      onEnd(outcome, failure);
+      span.setAttribute("conversation_export.job.outcome", outcome).end();
     }
   };
 
-  const process = async (job: StoredJob, token = ""): Promise<unknown> => {
+  const process = (job: StoredJob, token = ""): Promise<unknown> => {
     const span = startSpan(`job ${queue}`, null, {
       attributes: {
         "conversation_export.job.queue": queue,
@@ -119,15 +115,7 @@ export const createJobWorker = (
         "conversation_export.job.attempt": job.attemptsMade + 1,
       },
     });
-    const note = (outcome: AttemptOutcome, error?: unknown): void => {
-      span.setAttribute("conversation_export.job.outcome", outcome);
-      if (outcome === "failed") failSpan(span, error);
-    };
-    try {
-      return await withinSpan(span, () => run(job, token, note));
-    } finally {
-      span.end();
-    }
+    return withinSpan(span, () => run(job, token, span));
   };
 
   /** The next run would fail too. */
