@@ -5,11 +5,11 @@ import {
   type BackfillData,
   type JobContext,
 } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { emptyCounts } from "./backfill-counts.ts";
 import { createBackfill } from "./backfill.ts";
 import type { LandingBackfill } from "./landing-backfill.ts";
+import { jobContext } from "../job-context.fixture.ts";
 import type { SourceEvent } from "../sources/event-source.ts";
 
 const unused = (): never => {
@@ -81,16 +81,11 @@ const startBackfill = (uncovered: Awaited<ReturnType<LandingBackfill["uncovered"
     },
     now: () => 7,
   });
-  const contextOf = <D>(data: D): JobContext<D, BackfillCounts> => ({
-    id: "job-part-0",
-    data,
-    attempt: 1,
-    signal: new AbortController().signal,
-    log: createLogger({ service: "test", level: "silent" }),
-    state: undefined,
-    save: async (state) => void calls.push(`save ${state.rows.deleted.messages}`),
-    progress: () => Promise.resolve(),
-  });
+  const contextOf = <D>(data: D) =>
+    jobContext<D, BackfillCounts>(data, {
+      id: "job-part-0",
+      save: async (state) => void calls.push(`save ${state.rows.deleted.messages}`),
+    });
   return { backfill, contextOf, calls };
 };
 

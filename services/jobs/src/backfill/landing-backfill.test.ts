@@ -1,7 +1,7 @@
 import { END_OF_TIME } from "@conversation-export/domain";
-import { backfillJob, type BackfillData, type JobContext } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { backfillJob } from "@conversation-export/queue";
 import { expect, it } from "vitest";
+import { jobContext } from "../job-context.fixture.ts";
 import { emptyCounts } from "./backfill-counts.ts";
 import { createLandingBackfill } from "./landing-backfill.ts";
 import type { LandingPart } from "./landing-parts.ts";
@@ -74,17 +74,7 @@ const startBackfill = (given: { stableUpTo?: number; isOver?: boolean; setBackMs
   return { backfill, kept, clock, fail, whileReading };
 };
 
-const DATA = backfillJob.data.parse({ source: { kind: "landing" } });
-const CONTEXT: JobContext<BackfillData> = {
-  id: "job",
-  data: DATA,
-  attempt: 1,
-  signal: new AbortController().signal,
-  log: createLogger({ service: "test", level: "silent" }),
-  state: undefined,
-  save: () => Promise.resolve(),
-  progress: () => Promise.resolve(),
-};
+const CONTEXT = jobContext(backfillJob.data.parse({ source: { kind: "landing" } }));
 const firstOf = (parts: readonly LandingPart[]): LandingPart => {
   const [part] = parts;
   if (part === undefined) throw new Error("no part");

@@ -1,8 +1,8 @@
 import type { UploadWindow } from "@conversation-export/domain";
-import type { CompactData, JobContext } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import type { CompactData } from "@conversation-export/queue";
 import type { SupersededEntries, WindowStore } from "@conversation-export/warehouse";
 import { beforeEach, describe, expect, it } from "vitest";
+import { jobContext } from "../job-context.fixture.ts";
 import { createCompaction } from "./compaction.ts";
 
 const HOUR = 3_600_000_000;
@@ -73,16 +73,7 @@ const line = (hour: number, more: Partial<UploadWindow> = {}): UploadWindow => (
 });
 
 const run = (more: Partial<CompactData> = {}) => {
-  const context: JobContext<CompactData> = {
-    id: "job",
-    data: { range: null, force: false, dryRun: false, ...more },
-    attempt: 1,
-    signal: new AbortController().signal,
-    log: createLogger({ service: "test", level: "silent" }),
-    state: undefined,
-    save: () => Promise.resolve(),
-    progress: () => Promise.resolve(),
-  };
+  const context = jobContext<CompactData>({ range: null, force: false, dryRun: false, ...more });
   return createCompaction({
     windows,
     entries,

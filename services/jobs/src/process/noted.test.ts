@@ -1,13 +1,13 @@
 import {
-  type JobContext,
   type JobHandler,
   retentionJob,
   type RetentionData,
   type RetentionResult,
 } from "@conversation-export/queue";
-import { createLogger, ServiceError } from "@conversation-export/runtime";
+import { ServiceError } from "@conversation-export/runtime";
 import type { AuditNote } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
+import { jobContext } from "../job-context.fixture.ts";
 import { noted } from "./noted.ts";
 
 type Handler = JobHandler<RetentionData, RetentionResult>;
@@ -36,16 +36,7 @@ const run = async (work: Handler["run"], dryRun = false, store: (note: AuditNote
       return work(context);
     },
   };
-  const context: JobContext<RetentionData> = {
-    id: "retention-7",
-    data: { clientId: "acme", dryRun },
-    attempt: 2,
-    signal: new AbortController().signal,
-    log: createLogger({ service: "test", level: "silent" }),
-    state: undefined,
-    save: () => Promise.resolve(),
-    progress: () => Promise.resolve(),
-  };
+  const context = jobContext<RetentionData>({ clientId: "acme", dryRun }, { id: "retention-7", attempt: 2 });
   const ended = await noted(handler, audit, (data) => !data.dryRun)
     .run(context)
     .then(

@@ -1,9 +1,10 @@
 import type { BusMessage, BusRange, DeadLetter } from "@conversation-export/bus";
 import { deadLetterOf, type ExportRecord } from "@conversation-export/domain";
-import { type JobContext, type ReconcileData, reconcileJob } from "@conversation-export/queue";
+import { type ReconcileData, reconcileJob } from "@conversation-export/queue";
 import { createLogger, type Logger } from "@conversation-export/runtime";
 import type { ClientRow, ReconciledUntil } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
+import { jobContext } from "../job-context.fixture.ts";
 import { createReconcile, type ReconcileState } from "./reconcile.ts";
 
 const HOUR = 3_600_000;
@@ -131,11 +132,8 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     onCompared: () => {},
   });
   const run = (data: Partial<ReconcileData> = {}) => {
-    const context: JobContext<ReconcileData, ReconcileState> = {
-      id: "job",
-      data: reconcileJob.data.parse(data),
+    const context = jobContext<ReconcileData, ReconcileState>(reconcileJob.data.parse(data), {
       attempt: world.attempt,
-      signal: new AbortController().signal,
       log: { ...log, warn: () => {}, error: (line: unknown) => void world.logged.push(line) } as Logger,
       state: world.state,
       save: (next) => {
@@ -144,8 +142,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
         world.state = structuredClone(next);
         return Promise.resolve();
       },
-      progress: () => Promise.resolve(),
-    };
+    });
     return reconcile.run(context);
   };
   return { world, run };

@@ -1,14 +1,13 @@
 import type { BusMessage, BusRange, DeadLetter, OutgoingMessage } from "@conversation-export/bus";
 import { deadLetterOf } from "@conversation-export/domain";
-import { type JobContext, type ReplayData, replayJob } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import { type ReplayData, replayJob } from "@conversation-export/queue";
 import { type DeadLetterIdentity, deadLetterKey, type Replay } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
+import { jobContext } from "../job-context.fixture.ts";
 import { createReplay, type ReplayState } from "./replay.ts";
 
 const DEAD = "messages.dead-letter";
 const TIME = Date.parse("2026-10-20T10:00:00Z");
-const log = createLogger({ service: "test", level: "silent" });
 
 const deadLetter = (
   offset: number,
@@ -88,12 +87,7 @@ function setup(deadLetters: readonly DeadLetter[], originals: readonly BusMessag
   });
   let state: ReplayState | undefined;
   const run = (given: Partial<ReplayData> = {}) => {
-    const context: JobContext<ReplayData, ReplayState> = {
-      id: "job",
-      data: replayJob.data.parse(given),
-      attempt: 1,
-      signal: new AbortController().signal,
-      log,
+    const context = jobContext<ReplayData, ReplayState>(replayJob.data.parse(given), {
       state,
       save: (next) => {
         if (dieAfter <= 0) return Promise.reject(new Error("killed"));
@@ -101,8 +95,7 @@ function setup(deadLetters: readonly DeadLetter[], originals: readonly BusMessag
         state = structuredClone(next);
         return Promise.resolve();
       },
-      progress: () => Promise.resolve(),
-    };
+    });
     return replay.run(context);
   };
   return {

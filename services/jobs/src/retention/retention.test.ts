@@ -1,7 +1,7 @@
-import type { JobContext, RetentionData } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import type { RetentionData } from "@conversation-export/queue";
 import { type Cutoff, RETENTION_TABLES } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
+import { jobContext } from "../job-context.fixture.ts";
 import { createRetention } from "./retention.ts";
 
 const NOW = Date.parse("2026-10-20T00:00:00Z");
@@ -47,19 +47,8 @@ function setup(serverAheadMs = 0) {
     now: () => NOW,
     onErased: () => {},
   });
-  const run = (data: RetentionData, signal = new AbortController().signal) => {
-    const context: JobContext<RetentionData> = {
-      id: "job",
-      data,
-      attempt: 1,
-      signal,
-      log: createLogger({ service: "test", level: "silent" }),
-      state: undefined,
-      save: () => Promise.resolve(),
-      progress: () => Promise.resolve(),
-    };
-    return retention.run(context);
-  };
+  const run = (data: RetentionData, signal = new AbortController().signal) =>
+    retention.run(jobContext(data, { signal }));
   return { run, asked, erased, ended, stop };
 }
 

@@ -1,8 +1,8 @@
 import type { FoundCount, UploadWindow } from "@conversation-export/domain";
-import type { JobContext, WindowsData } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
+import type { WindowsData } from "@conversation-export/queue";
 import type { WindowStore } from "@conversation-export/warehouse";
 import { beforeEach, describe, expect, it } from "vitest";
+import { jobContext } from "../job-context.fixture.ts";
 import { createWindows } from "./windows.ts";
 
 const SECOND = 1_000_000;
@@ -43,18 +43,7 @@ const store: WindowStore = {
   countStates: () => Promise.reject(new Error("not asked for")),
 };
 
-const context = (data: WindowsData): JobContext<WindowsData> => ({
-  id: "job",
-  data,
-  attempt: 1,
-  signal: new AbortController().signal,
-  log: createLogger({ service: "test", level: "silent" }),
-  state: undefined,
-  save: () => Promise.resolve(),
-  progress: () => Promise.resolve(),
-});
-
-const run = (data: WindowsData = { since: null }) => job.run(context(data));
+const run = (data: WindowsData = { since: null }) => job.run(jobContext(data));
 const job = createWindows({
   store,
   stable: {
