@@ -87,10 +87,10 @@ export const createJobReading = (deps: { readonly client: Client; readonly queue
       return views.sort((one, other) => other.addedAt.getTime() - one.addedAt.getTime()).slice(0, limit);
     },
     counts: async (): Promise<JobCounts> => {
-      const counts = await Promise.all(JOB_NAMES.map((name) => queues.of(name).getJobCounts()));
-      return Object.fromEntries(
-        JOB_NAMES.map((name, index) => [name, countsOf(counts[index] ?? {})]),
-      ) as JobCounts;
+      const counts = await Promise.all(
+        JOB_NAMES.map(async (name) => [name, countsOf(await queues.of(name).getJobCounts())] as const),
+      );
+      return Object.fromEntries(counts) as JobCounts;
     },
     schedules: async (): Promise<ScheduleView[]> => {
       const all = await Promise.all(
@@ -108,14 +108,7 @@ export const createJobReading = (deps: { readonly client: Client; readonly queue
 };
 
 export const countsOf = (counts: Readonly<Record<string, number>>): JobCounts[JobName] => {
-  const of = (state: Exclude<JobState, "cancelled">): number =>
-    QUEUE_STATES[state].reduce((sum, queueState) => sum + (counts[queueState] ?? 0), 0);
-  return {
-    waiting: of("waiting"),
-    delayed: of("delayed"),
-    active: of("active"),
-    parts: of("parts"),
-    completed: of("completed"),
-    failed: of("failed"),
-  };
+  const { waiting = 0, prioritized = 0, delayed = 0, active = 0, completed = 0, failed = 0 } = counts;
+  const { "waiting-children": parts = 0 } = counts;
+  return { waiting: waiting + prioritized, delayed, active, parts, completed, failed };
 };
