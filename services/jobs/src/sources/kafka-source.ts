@@ -36,12 +36,15 @@ export function createKafkaSource(deps: {
     }));
   }
 
+  async function offsetsAt(topic: string, timestampMs: number): Promise<ReadonlyMap<number, number>> {
+    const found = await reader.offsetsAt(topic, timestampMs);
+    return new Map(found.map(({ partition, offset }) => [partition, offset]));
+  }
+
   async function startingAt(topic: string, timestampMs: number): Promise<KafkaPart[]> {
     // First, since it asks for the topic's id.
     const ranges = await whole(topic);
-    const starts = new Map(
-      (await reader.offsetsAt(topic, timestampMs)).map(({ partition, offset }) => [partition, offset]),
-    );
+    const starts = await offsetsAt(topic, timestampMs);
     return ranges.map((range) => ({
       ...range,
       from: Math.max(range.from, starts.get(range.partition) ?? 0),
@@ -51,9 +54,7 @@ export function createKafkaSource(deps: {
   async function byBusTime(topic: string, from: number, to: number): Promise<KafkaPart[]> {
     const ranges = (await startingAt(topic, from)).map((range) => ({ ...range, busTime: { from, to } }));
     if (!(await growsInTime(topic))) return ranges;
-    const ends = new Map(
-      (await reader.offsetsAt(topic, to)).map(({ partition, offset }) => [partition, offset]),
-    );
+    const ends = await offsetsAt(topic, to);
     return ranges.map((range) => ({
       ...range,
       to: Math.min(range.to, ends.get(range.partition) ?? range.to),
