@@ -34,11 +34,11 @@ type PartContext = JobContext<{ readonly job: BackfillData; readonly part: Part 
 
 const checkWindow = ({ window }: BackfillData): void => {
   if (window === null) return;
-  const ranges = window.by === "offsets" ? window.ranges : [window];
-  for (const { from, to } of ranges) {
-    if (window.by === "offsets" ? from < to : microsOf(String(from)) < microsOf(String(to))) continue;
-    throw new ServiceError("backfill_window", "a window must begin before it ends");
-  }
+  const isOrdered =
+    window.by === "offsets"
+      ? window.ranges.every(({ from, to }) => from < to)
+      : microsOf(window.from) < microsOf(window.to);
+  if (!isOrdered) throw new ServiceError("backfill_window", "a window must begin before it ends");
 };
 
 /** From landing it corrects, from other sources it only adds. */
@@ -136,12 +136,8 @@ export const createBackfill = (deps: {
 
 /** null when an instant is unknown. */
 const latest = (instants: readonly (Micros | null)[]): Micros | null => {
-  let found: Micros | null = null;
-  for (const instant of instants) {
-    if (instant === null) return null;
-    found = Math.max(found ?? 0, instant);
-  }
-  return found;
+  const known = instants.filter((instant) => instant !== null);
+  return known.length === 0 || known.length < instants.length ? null : Math.max(...known);
 };
 
 const instantOf = (instant: Micros | null): string | null =>
