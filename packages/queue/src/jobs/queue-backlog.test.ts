@@ -5,8 +5,7 @@ const stored = (job: readonly (string | null)[] | null) => ({
   lindex: async () => (job === null ? null : "7"),
   hmget: async () => [...(job ?? [])],
 });
-const since = (job: readonly (string | null)[] | null) =>
-  readOldestWaiting(stored(job) as unknown as Parameters<typeof readOldestWaiting>[0], "windows");
+const since = (job: readonly (string | null)[] | null) => readOldestWaiting(stored(job), "windows");
 
 it("reads since when the oldest job could run", async () => {
   expect(await since(null)).toBeNull();
