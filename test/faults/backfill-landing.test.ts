@@ -224,27 +224,38 @@ const DRY: BackfillData = { ...EVERYTHING, dryRun: true };
 const sum = (rows: Readonly<Record<string, number>>): number =>
   Object.values(rows).reduce((a, b) => a + b, 0);
 
-const shown = async (): Promise<Record<string, unknown>> => {
-  const lists: Record<string, unknown> = {};
+type Lists = Readonly<Record<string, readonly string[]>>;
+
+const shown = async (): Promise<Lists> => {
+  const lists: Record<string, string[]> = {};
   for (const clientId of CLIENTS) {
     const query = { clientId, since: 0, to: END_OF_TIME, pageSize: 500, wholeTies: false };
     for (const list of ["conversationsByCreation", "conversationsByUpdate", "messagesByCreation"] as const) {
       const { records } = await walk(warehouse.reader[list], query);
       lists[`${clientId} ${list}`] = records.map((text) => normaliseExported(text).json);
     }
+    const users = await warehouse.sql(`SELECT record FROM end_users FINAL WHERE client_id = '${clientId}'
+      ORDER BY end_user_id FORMAT TSVRaw`);
+    lists[`${clientId} endUsers`] = users
+      .split("\n")
+      .filter(Boolean)
+      .map((text) => normaliseExported(text).json);
   }
-  const users = await warehouse.sql("SELECT record FROM end_users FINAL ORDER BY client_id, end_user_id");
-  return { ...lists, users };
+  return lists;
 };
-const expected = (taken: readonly Taken[]): Record<string, unknown> => {
+const byId = (a: { id: string }, b: { id: string }): number =>
+  Buffer.compare(Buffer.from(a.id), Buffer.from(b.id));
+const expected = (taken: readonly Taken[]): Lists => {
   const folded = fold(taken.map(({ delivered }) => delivered));
-  const lists: Record<string, unknown> = {};
+  const lists: Record<string, string[]> = {};
   const [from, to] = [0n, BigInt(END_OF_TIME)];
   const texts = (list: readonly { json: string }[]): string[] => list.map(({ json }) => json);
   for (const client of CLIENTS) {
     lists[`${client} conversationsByCreation`] = texts(windowCreated(folded.conversations, client, from, to));
     lists[`${client} conversationsByUpdate`] = texts(windowUpdated(folded.conversations, client, from, to));
     lists[`${client} messagesByCreation`] = texts(windowCreated(folded.messages, client, from, to));
+    const users = [...(folded.endUsers.get(client)?.values() ?? [])];
+    lists[`${client} endUsers`] = texts(users.sort(byId));
   }
   return lists;
 };
@@ -279,6 +290,14 @@ const newer: Bug = (record) => ({
   ...record,
   version: { ...record.version, exportedAt: record.version.exportedAt + HOUR },
 });
+const spoiltEndUsers: Bug = (record) =>
+  record.type === "end_user.exported"
+    ? {
+        ...record,
+        columns: ["x", ...record.columns.slice(1)],
+        beforeUpload: JSON.stringify({ end_user_id: record.id }),
+      }
+    : record;
 const BUGS: readonly Bug[] = [
   moved,
   (record) => ({
@@ -289,7 +308,7 @@ const BUGS: readonly Bug[] = [
   newer,
   ofConversations((record) => ({ ...record, tail: `${record.tail.slice(0, -1)} }` })),
   ofConversations((record) => ({ ...record, dateUpdated: record.dateUpdated + HOUR })),
-  (record) => (record.type === "end_user.exported" ? { ...record, record: "{}", email: "x" } : record),
+  spoiltEndUsers,
   (record) =>
     record.type === "message.exported" ? { ...record, conversationId: `${record.conversationId}?` } : record,
 ];
@@ -358,7 +377,21 @@ test("what bugs wrote is put right, merged or not, and a second run changes noth
   expect(await shown()).toEqual(right);
 });
 
+test("wrong profiles of end users are put right", async () => {
+  const events = deliver("profiles", 30);
+  await write(harmed(events, spoiltEndUsers));
+  expect(await shown()).not.toMatchObject(expected(events));
+  const done = await correctWith()(EVERYTHING);
+  expect(done.rows.inserted.end_users).toBeGreaterThan(10);
+  expect(await shown()).toMatchObject(expected(events));
+});
+
 const isoOf = (instant: Micros): string => `${formatTimestamp(instant).replace(/\+.*$/, "")}Z`;
+
+const typeOfList = (list: string): EventType => {
+  if (list === "endUsers") return TYPES.end_user;
+  return list.startsWith("message") ? TYPES.message : TYPES.conversation;
+};
 
 test.each([
   "upload",
@@ -394,20 +427,17 @@ test.each([
       uploadedAt,
     );
 
-  const apart = (lists: Record<string, unknown>) =>
+  const apart = (lists: Lists) =>
     [true, false].map((wanted) =>
-      Object.entries(lists).flatMap(([name, list]) =>
-        !Array.isArray(list)
-          ? []
-          : (list as string[])
-              .filter((text) => {
-                const [client = "", order = ""] = name.split(" ");
-                const type = order.startsWith("message") ? TYPES.message : TYPES.conversation;
-                const { _id } = JSON.parse(text) as { _id: string };
-                return inWindow.has(`${type} ${client} ${_id}`) === wanted;
-              })
-              .map((text) => `${name} ${text}`),
-      ),
+      Object.entries(lists).flatMap(([name, records]) => {
+        const [client = "", list = ""] = name.split(" ");
+        return records
+          .filter((text) => {
+            const { _id, end_user_id } = JSON.parse(text) as { _id?: string; end_user_id?: string };
+            return inWindow.has(`${typeOfList(list)} ${client} ${_id ?? end_user_id}`) === wanted;
+          })
+          .map((text) => `${name} ${text}`);
+      }),
     );
   const [, othersBefore] = apart(await shown());
   const window: BackfillData["window"] =
@@ -587,7 +617,7 @@ test("readers never miss a record while a wrong row of it goes", async () => {
   expect([...counts]).toEqual([wanted]);
 });
 
-const writeLateHandoffs = async (salt: string, conversations = 30): Promise<Record<string, unknown>> => {
+const writeLateHandoffs = async (salt: string, conversations = 30): Promise<Lists> => {
   const events = deliver(salt, conversations).filter(({ type }) => type === "conversation.exported");
   await write(harmed(events, lateHandoffs));
   return expected(events);
