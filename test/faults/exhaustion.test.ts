@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { parse } from "yaml";
+import { fetchPatiently } from "../compare/patient-fetch.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { createPlaces, sendEvents } from "../system/deliver.ts";
 import { readMetric } from "../system/metrics-text.ts";
@@ -41,12 +41,8 @@ const WINDOW = "created_since=2026-01-01T00:00:00Z";
 const ENV = { ERASURE_INTERVAL_SECONDS: "3", SUPPRESSIONS_IN_MEMORY: String(5_000_000 / PART) };
 
 type Limited = { readonly name: ServiceName; readonly process: ServiceProcess; readonly megabytes: number };
-type Answer = {
-  readonly status: number;
-  readonly ms: number;
-  readonly text: string;
-  readonly retryAfter: string | null;
-};
+type Answer = { readonly status: number; readonly ms: number; readonly text: string };
+type Send = (url: string, init: RequestInit) => Promise<Response>;
 
 let system: System;
 let limited: readonly Limited[] = [];
@@ -72,24 +68,19 @@ const startLimited = async (name: ServiceName, env: Record<string, string> = ENV
 
 const ask = async (
   path: string,
-  { key, body, signal }: { key: string; body?: unknown; signal?: AbortSignal },
+  { key, body, signal, send = fetch }: { key: string; body?: unknown; signal?: AbortSignal; send?: Send },
 ): Promise<Answer> => {
   const begun = performance.now();
-  const answer = await fetch(new URL(path, system.apiUrl), {
+  const answer = await send(new URL(path, system.apiUrl).href, {
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
     ...(signal !== undefined && { signal }),
   });
   const text = await answer.text();
-  const { status, headers } = answer;
-  return { status, ms: performance.now() - begun, text, retryAfter: headers.get("retry-after") };
+  return { status: answer.status, ms: performance.now() - begun, text };
 };
 
-const page = (key: string, size = 100, signal?: AbortSignal): Promise<Answer> =>
-  ask(`/api/v2/export/messages?${WINDOW}&page_size=${size}`, {
-    key,
-    ...(signal !== undefined && { signal }),
-  });
+const pageOf = (size: number): string => `/api/v2/export/messages?${WINDOW}&page_size=${size}`;
 
 const storeMessages = (clientId: string, rows: number): Promise<string> =>
   sql(`INSERT INTO messages (client_id, date_created, message_id, version, record)
@@ -147,7 +138,7 @@ const beLoud = async (signal: AbortSignal): Promise<Map<number, number>> => {
   }, 100);
   const work = async (): Promise<void> => {
     while (!signal.aborted) {
-      const { status } = await page(accomplice, 1_000, signal).catch(() => ({ status: 0 }));
+      const { status } = await ask(pageOf(1_000), { key: accomplice, signal }).catch(() => ({ status: 0 }));
       if (status !== 0) statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
   };
@@ -173,25 +164,13 @@ const median = (answers: readonly Answer[]): number =>
   answers.map(({ ms }) => ms).sort((a, b) => a - b)[Math.floor(answers.length / 2)] ?? 0;
 const slowest = (answers: readonly Answer[]): number => Math.max(...answers.map(({ ms }) => ms));
 
-const refusalsOf = (answers: readonly { readonly refusals: number }[]): number =>
-  answers.reduce((sum, { refusals }) => sum + refusals, 0);
-
-/** Retries 503 with Retry-After, which an overloaded machine answers. */
-const patientPage = async (key: string): Promise<Answer & { readonly refusals: number }> => {
-  const begun = performance.now();
-  for (let refusals = 0; ; refusals += 1) {
-    const answer = await page(key);
-    const ms = performance.now() - begun;
-    if (answer.status !== 503 || answer.retryAfter === null || ms > PATIENCE_MS)
-      return { ...answer, ms, refusals };
-    await sleep(Number(answer.retryAfter) * 1_000);
-  }
-};
-
 const askNeighbours = async (signal: AbortSignal) => {
-  const answers = [];
-  while (!signal.aborted) for (const key of neighbours) answers.push(await patientPage(key));
-  return answers;
+  const answers: Answer[] = [];
+  let refusals = 0;
+  const send: Send = (url, init) => fetchPatiently(url, init, () => void (refusals += 1));
+  while (!signal.aborted)
+    for (const key of neighbours) answers.push(await ask(pageOf(100), { key, send }));
+  return { answers, refusals };
 };
 
 /** In seconds. */
@@ -218,7 +197,7 @@ it("no client's suppressions, requests, streams or pages stop ingest, jobs or th
   limited = [await startLimited("export-api", {})];
   const quietAsked = askNeighbours(quietEnd.signal);
   setTimeout(() => quietEnd.abort(), 2_000);
-  const quiet = await quietAsked;
+  const { answers: quiet } = await quietAsked;
 
   // Suppressions and requests exist when ingest and jobs start, as after a restart.
   const end = new AbortController();
@@ -234,7 +213,7 @@ it("no client's suppressions, requests, streams or pages stop ingest, jobs or th
   });
   const later = await workBeside("second");
   end.abort();
-  const [beside, statuses] = await Promise.all([asked, loud]);
+  const [{ answers: beside, refusals }, statuses] = await Promise.all([asked, loud]);
 
   const memory = limited.map(({ name, process, megabytes }) => ({
     name,
@@ -254,7 +233,7 @@ it("no client's suppressions, requests, streams or pages stop ingest, jobs or th
         pages: beside.length,
         median: Math.round(median(beside)),
         slowest: Math.round(slowest(beside)),
-        refusals: refusalsOf(beside),
+        refusals,
       },
       pagesOfAccomplice: Object.fromEntries(statuses),
       memory,
@@ -264,7 +243,7 @@ it("no client's suppressions, requests, streams or pages stop ingest, jobs or th
   expect(statuses.get(200) ?? 0).toBeGreaterThan(0);
   expect(filled.refused).toMatchObject({ status: 429, text: expect.stringContaining("per 1 day") });
   expect(new Set([...quiet, ...beside].map(({ status }) => status))).toEqual(new Set([200]));
-  expect(refusalsOf(beside)).toBeLessThan(beside.length * REFUSED_SHARE);
+  expect(refusals).toBeLessThan(beside.length * REFUSED_SHARE);
   expect(median(beside)).toBeLessThan(ANSWER_MS);
   expect(slowest(beside)).toBeLessThan(PATIENCE_MS);
   expect([...statuses.keys()].filter((status) => ![200, 429, 503].includes(status))).toEqual([]);
