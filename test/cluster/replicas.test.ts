@@ -17,7 +17,6 @@ import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const CLIENT = "acme";
-const GROUP = "conversation-export-ingest";
 const RECORDS = bySize(1_000, 5_000);
 const LOAD_MS = bySize(30_000, 300_000);
 const DEADLINE_MS = 60_000;
@@ -63,7 +62,7 @@ afterAll(async () => {
 describe("replicas that are behind each other, every INSERT acknowledged by all", () => {
   it("hide nothing behind a watermark, whichever of them a statement reads", async () => {
     const { events, walks, compared } = await readers.load(LOAD_MS);
-    await system.caughtUp(GROUP, DEADLINE_MS);
+    await system.caughtUp(DEADLINE_MS);
     await readers.settle();
     expect(await compareExports(system.apiUrl, fold(delivery.delivered), new Map([[CLIENT, key]]))).toEqual(
       [],

@@ -16,7 +16,6 @@ import { whileStopped } from "../system/while-stopped.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const CLIENT = "acme";
-const GROUP = "conversation-export-ingest";
 const LOAD_MS = bySize(30_000, 300_000);
 const DEADLINE_MS = 60_000;
 const INGEST = { BATCH_MAX_RECORDS: "200", BATCH_MAX_AGE_MS: "100", WATERMARK_INTERVAL_MS: "300" };
@@ -117,7 +116,7 @@ describe.skipIf(!isWhole)("replicas of ClickHouse with Keeper", () => {
 
   it("hold the same rows, and hide nothing behind a watermark", async () => {
     const { events, walks, compared } = await readers.load(LOAD_MS);
-    await system.caughtUp(GROUP, DEADLINE_MS);
+    await system.caughtUp(DEADLINE_MS);
     await readers.settle();
     for (const apiUrl of apiUrls)
       expect(await compareExports(apiUrl, fold(delivery.delivered), new Map([[CLIENT, key]]))).toEqual([]);

@@ -12,14 +12,13 @@ import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { ops } from "../system/ops.ts";
 import { clusterVariables, topologyOf } from "../system/shards.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
-import { startSystem, type System } from "../system/system.ts";
+import { GROUP, startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { getPage } from "../compare/walk.ts";
 import { createSample } from "../sample/index.ts";
 import { ticketNow } from "../warehouse/upload-now.ts";
 
 const CLIENTS = ["acme", "globex"];
-const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(1_000, 20_000);
 const WINDOW = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z&page_size=100";
 const PATHS = [
@@ -86,7 +85,7 @@ beforeAll(async () => {
     system.service("export-api", { KEY_CACHE_SECONDS: "25" }),
   ]);
   await send("first", CONVERSATIONS);
-  await system.caughtUp(GROUP, 120_000);
+  await system.caughtUp(120_000);
 });
 afterAll(() => system?.stop());
 
@@ -130,7 +129,7 @@ describe("a shard that is away", () => {
       (await system.admin.fetchLag(GROUP, ["conversations"])).reduce((sum, { lag }) => sum + (lag ?? 0), 0);
     await until("ingest lags", 10_000, async () => (await committed()) > 0);
     await second().start();
-    await system.caughtUp(GROUP, 60_000);
+    await system.caughtUp(60_000);
     const expected = fold(delivery.delivered);
     await until("every list is answered", 20_000, async () =>
       (await answers()).every(({ status }) => status === 200),

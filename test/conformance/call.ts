@@ -1,7 +1,5 @@
 import type { RunningSystem } from "../system/system.ts";
 
-const GROUP = "conversation-export-ingest";
-
 export type ErrorItem = { readonly type: string; readonly message: string; readonly details: string | null };
 
 export type Answer = {
@@ -66,4 +64,4 @@ export const read = async (url: string, key: string, options: CallOptions = {}):
   return answer;
 };
 
-export const ingestAll = (system: RunningSystem): Promise<void> => system.caughtUp(GROUP, 120_000);
+export const ingestAll = (system: RunningSystem): Promise<void> => system.caughtUp(120_000);

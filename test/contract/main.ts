@@ -15,7 +15,6 @@ import { prepareTools } from "./tools.ts";
 // Tests the running API against its OpenAPI document and reads it with other projects' clients.
 
 const here = import.meta.dirname;
-const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const PEER = "globex";
 const HOSTILE = "initech";
@@ -82,7 +81,7 @@ try {
   // No nonstandard values: lone surrogates, which JSON allows, stop the tool.
   const sample = createSample({ seed, conversations: 300, clients: [CLIENT, PEER], nonstandardShare: 0 });
   await createDelivery(system).send([...sample, ...hostileEvents(HOSTILE)]);
-  await system.caughtUp(GROUP, 120_000);
+  await system.caughtUp(120_000);
   // Readers of changes get what jobs declared stable.
   await system.service("jobs");
   await until("changes are stable", 60_000, async () => {

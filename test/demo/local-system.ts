@@ -3,12 +3,10 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { TOPICS } from "../system/system.ts";
+import { GROUP, TOPICS } from "../system/system.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CLI = join(ROOT, "deploy/local/src/cli.ts");
-
-export const GROUP = "conversation-export-ingest";
 
 export type LocalSystem = {
   readonly folder: string;

@@ -13,7 +13,6 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
-const GROUP = "conversation-export-ingest";
 const TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
 const PLANT = fileURLToPath(new URL("../faults/plant.ts", import.meta.url));
 const MINUTE = bySize(60_000, 600_000);
@@ -62,7 +61,7 @@ beforeAll(async () => {
       poisonShare: 0,
     }),
   );
-  await system.caughtUp(GROUP, MINUTE);
+  await system.caughtUp(MINUTE);
   await ingest.kill("SIGTERM");
   folded = fold(delivery.delivered);
 });

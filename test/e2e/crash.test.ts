@@ -7,7 +7,7 @@ import { readMetric } from "../system/metrics-text.ts";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { type ServiceProcess } from "../system/service-process.ts";
-import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
@@ -16,7 +16,6 @@ import { stopProcess } from "../system/stop-process.ts";
 const CLIENTS = ["acme", "globex"];
 const KILLS = bySize(2, 10);
 const CONVERSATIONS = bySize(1_200, 42_000);
-const GROUP = "conversation-export-ingest";
 
 /** Small batches, so that a kill meets every step of many of them. */
 const INGEST_ENV = {
@@ -75,7 +74,7 @@ describe("ingest that is killed and replayed", () => {
     await sending;
 
     // Stops between insert and commit: ClickHouse hangs until everything is read, then Kafka does.
-    await system.caughtUp(GROUP, 300_000);
+    await system.caughtUp(300_000);
     const taken = () =>
       readMetric(ingest.metricsUrl, "conversation_export_ingest_records_consumed_total", {
         topic: TOPICS.conversation,
@@ -99,7 +98,7 @@ describe("ingest that is killed and replayed", () => {
     process.kill(pidOf(system.stack.kafka), "SIGCONT");
     await until("the bus answers", 60_000, async () => (await committedSum()) < sent);
     ingest = await system.service("ingest", INGEST_ENV);
-    await system.caughtUp(GROUP, 120_000);
+    await system.caughtUp(120_000);
 
     const expected = fold(delivery.delivered);
     expect(await compareExports(system.apiUrl, expected, keys)).toEqual([]);
@@ -112,7 +111,7 @@ describe("ingest that is killed and replayed", () => {
     await ingest.kill("SIGTERM");
     expect(await ingest.exited).toEqual({ code: 0, signal: null });
     ingest = await system.service("ingest", { ...INGEST_ENV, KAFKA_GROUP_ID: "replay" });
-    await system.caughtUp("replay", 300_000);
+    await system.caughtUp(300_000, "replay");
     expect(await compareExports(system.apiUrl, expected, keys)).toEqual([]);
     await ingest.kill("SIGTERM");
   });

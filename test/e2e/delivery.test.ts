@@ -15,7 +15,6 @@ import { walk } from "../compare/walk.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
-const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(500, 20_000);
 /** Too large for all buffers between ClickHouse and a reader that pauses. */
 const BULKY = 10_200;
@@ -51,7 +50,7 @@ beforeAll(async () => {
     createSample({ seed, conversations: CONVERSATIONS, messagesPerConversation: 4, clients: ["acme"] }),
   );
   await delivery.send(bulkyEvents());
-  await system.caughtUp(GROUP, 120_000);
+  await system.caughtUp(120_000);
   await until("a watermark is known", 30_000, async () => {
     const response = await ask(`/v2/export/conversations?${WINDOW}&page_size=100`, "acme");
     return response.headers.has("x-export-watermark");

@@ -27,7 +27,7 @@ afterAll(async () => {
 it("hides a person from every list before the rows are gone, and publishes the deletions when they are", async () => {
   const before = await trial.readAll();
   await trial.delivery.send(trial.person("hidden"));
-  await trial.system.caughtUp("conversation-export-ingest", 60_000);
+  await trial.system.caughtUp(60_000);
   const followers = LISTS.map((list) =>
     createChangeFollower({ apiUrl: trial.system.apiUrl, key: trial.key, list }),
   );
@@ -57,10 +57,10 @@ it("hides a person from every list before the rows are gone, and publishes the d
 
 it("lets no trace come back with a replay of everything and with late events", async () => {
   await trial.delivery.send(trial.person("kept"));
-  await trial.system.caughtUp("conversation-export-ingest", 60_000);
+  await trial.system.caughtUp(60_000);
   const kept = await trial.readAll();
   await trial.delivery.send(trial.person("gone"));
-  await trial.system.caughtUp("conversation-export-ingest", 60_000);
+  await trial.system.caughtUp(60_000);
   expect((await trial.readAll()).length).toBeGreaterThan(kept.length);
 
   await trial.erase({ email: "Gone@example.com" });
@@ -96,7 +96,7 @@ it("lets no trace come back with a replay of everything and with late events", a
   await trial.delivery.send([
     trial.event("conversation", "new", { date_created: later, end_user_id: "gone-user" }),
   ]);
-  await trial.system.caughtUp("from-the-start", 60_000);
+  await trial.system.caughtUp(60_000, "from-the-start");
   expect(await trial.readAll()).toContain('"new"');
 });
 

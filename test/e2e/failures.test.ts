@@ -11,7 +11,7 @@ import { readTopics } from "../system/read-topics.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
-import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { walk } from "../compare/walk.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
@@ -19,7 +19,6 @@ import { POISON_CASES, POISON_REASONS } from "../sample/poison.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
 const CLIENTS = ["acme", "globex"];
-const GROUP = "conversation-export-ingest";
 const SESSION_MS = bySize(4_000, 6_000);
 const BUFFER_BYTES = bySize(1_400_000, 2_000_000);
 /** Upper bound of a sample message with its rows; the budget is checked before each message. */
@@ -80,7 +79,7 @@ describe("a system in trouble", () => {
 
   const expected = (): Folded => fold(delivery.delivered.filter((one) => !refused.has(one)));
   const expectEqual = async (): Promise<void> => {
-    await system.caughtUp(GROUP, 120_000);
+    await system.caughtUp(120_000);
     expect(await compareExports(system.apiUrl, expected(), keys)).toEqual([]);
   };
   const metric = async (metricName: string, labels: Record<string, string> = {}): Promise<number> =>
@@ -99,7 +98,7 @@ describe("a system in trouble", () => {
     walk(`${system.apiUrl}/v2/export/${list}?${query}`, keys.get(client) ?? "");
 
   it("shows the tail of a quiet topic within 2 seconds", async () => {
-    await system.caughtUp(GROUP, 60_000);
+    await system.caughtUp(60_000);
     const waits: number[] = [];
     for (const [index, kind] of (["conversation", "message", "conversation"] as const).entries()) {
       const id = `tail-${index}`;
@@ -203,7 +202,7 @@ describe("a system in trouble", () => {
     if (bad === undefined) throw new Error("the bad row is not sent");
     refused.add(bad);
     // The next test compares all records.
-    await system.caughtUp(GROUP, 120_000);
+    await system.caughtUp(120_000);
     expect(await exported("acme", "messages", `${EVERYTHING}&conversation_id=planted`)).toHaveLength(39);
     expect(
       await metric("conversation_export_ingest_records_rejected_total", { reason: "refused_by_warehouse" }),
@@ -272,7 +271,7 @@ describe("a system in trouble", () => {
         "dl-offset": String(first?.offset),
       }),
     ]);
-    await system.caughtUp(GROUP, 60_000);
+    await system.caughtUp(60_000);
     const [record = "{}"] = await exported("globex", "conversations", `created_since=${created}`);
     expect(JSON.parse(record)).toMatchObject({ _id: "replayed", inquiry_summary: "the later" });
   });
@@ -370,7 +369,7 @@ describe("a system in trouble", () => {
     const topic = TOPICS.end_user;
     const ends = await system.admin.fetchOffsets(topic);
     expect(Math.max(...ends.map(({ end }) => end))).toBeGreaterThan(50);
-    await system.caughtUp(GROUP, 60_000);
+    await system.caughtUp(60_000);
     const former = await system.admin.fetchTopicId(topic);
     await stopProcess(ingest.pid);
     // A held fetch would fail with the topic; the broker holds one for 250 ms.

@@ -19,7 +19,6 @@ import type { RunningSystem } from "../system/system.ts";
 import { splitPage } from "../compare/walk.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
-const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(1_500, 20_000);
 const TIED = 300;
 const TIE = "2026-10-06T12:00:00.123456Z";
@@ -122,7 +121,7 @@ describe("the legacy versions over real servers", () => {
         });
       }),
     ]);
-    await system.caughtUp(GROUP, 120_000);
+    await system.caughtUp(120_000);
     expected = fold(delivery.delivered);
   });
   afterAll(() => system?.stop());

@@ -8,7 +8,6 @@ import type { RunningSystem } from "../system/system.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import type { BusEvent } from "../sample/index.ts";
 
-const GROUP = "conversation-export-ingest";
 /** More than the largest page within one millisecond: at least ten share each microsecond. */
 const RECORDS = bySize(10_500, 20_500);
 const SAME_MICROSECOND = 300;
@@ -172,6 +171,6 @@ beforeAll(async () => {
   advancingOrigin = new URL(advancing.apiUrl).origin;
   const delivery = createDelivery(system);
   await delivery.send(events());
-  await system.caughtUp(GROUP, 120_000);
+  await system.caughtUp(120_000);
 });
 afterAll(() => system?.stop());

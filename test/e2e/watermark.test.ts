@@ -10,12 +10,11 @@ import { handMade } from "../sample/hand-made.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { type ServiceProcess, startService } from "../system/service-process.ts";
 import { bySize } from "../system/size.ts";
-import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until, untilItWorks } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
-const GROUP = "conversation-export-ingest";
 const INGEST_ENV = {
   WATERMARK_INTERVAL_MS: "200",
   BATCH_MAX_AGE_MS: "50",
@@ -120,7 +119,7 @@ describe("the watermark", () => {
 
   it("stays before what the warehouse has not taken, list by list", async () => {
     const url = system.stack.clickhouse.url("migrator");
-    await system.caughtUp(GROUP, 30_000);
+    await system.caughtUp(30_000);
     await runSql(url, "RENAME TABLE conversations TO hidden");
     const held = await send("conversation", 30);
     const message = await send("message", 30);
@@ -140,7 +139,7 @@ describe("the watermark", () => {
   });
 
   it("keeps its value while ingest is stopped, and goes on after it", async () => {
-    await system.caughtUp(GROUP, 30_000);
+    await system.caughtUp(30_000);
     await ingest.kill("SIGTERM");
     expect(await ingest.exited).toEqual({ code: 0, signal: null });
     const kept = await reader.load();

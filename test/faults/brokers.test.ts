@@ -12,11 +12,10 @@ import { readTopics } from "../system/read-topics.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
-import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
-const GROUP = "conversation-export-ingest";
 const BROKERS = 3;
 const OFFSETS = "__consumer_offsets";
 const OFFSETS_PARTITIONS = 4;
@@ -495,7 +494,7 @@ describe("a cluster of three brokers under load", () => {
 
   it("has lost nothing and shows nothing twice", async () => {
     await Promise.all([steady.stop(), brief.stop()]);
-    await system.caughtUp(GROUP, 60_000);
+    await system.caughtUp(60_000);
     await reader.stop();
     const { reads, advances } = reader.seen();
     const acked = published.filter(({ ackedAt }) => ackedAt !== null);

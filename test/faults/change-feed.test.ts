@@ -21,12 +21,11 @@ import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { startJobClient, workOff } from "../system/operator-jobs.ts";
 import { ops } from "../system/ops.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
-import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
-const GROUP = "conversation-export-ingest";
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
 /** Longer than readers lag. */
 const LONG_MS = 3_000;
@@ -324,7 +323,7 @@ const startLoad = (): Load => {
 };
 
 const settle = async (): Promise<void> => {
-  await system.caughtUp(GROUP, DEADLINE_MS);
+  await system.caughtUp(DEADLINE_MS);
   await Promise.all(ingests.map((one) => one.ready()));
   await until("ingest holds nothing", DEADLINE_MS, async () => {
     const held = await Promise.all(
@@ -387,7 +386,7 @@ it(
   async () => {
     const planted = await system.service("ingest", { ...INGEST, NODE_OPTIONS: `--import=${PLANT}` });
     await delivery.send(sample());
-    await system.caughtUp(GROUP, DEADLINE_MS);
+    await system.caughtUp(DEADLINE_MS);
     for (const { follower } of followers) await follower.toTheEnd(sizeOf);
     await planted.kill("SIGTERM");
     const ingest = () => keepRunning(async () => (await system.another("ingest", INGEST)).process);

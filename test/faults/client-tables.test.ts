@@ -19,7 +19,6 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 
-const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const LISTS = ["conversations", "messages", "end_users"] as const;
 type List = (typeof LISTS)[number];
@@ -69,8 +68,7 @@ const oddRecords = () => {
 };
 
 const client = () => createClient({ baseUrl: system.apiUrl, apiKey: key });
-const changesAreStable = (): Promise<void> =>
-  changesStable(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
+const changesAreStable = (): Promise<void> => changesStable(system, client(), DEADLINE_MS);
 
 beforeAll(async () => {
   seed = seedOfRun("client-tables");

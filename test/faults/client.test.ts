@@ -16,7 +16,6 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 
-const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const LISTS = ["conversations", "messages", "end_users"] as const;
 const SAMPLE = bySize(1_500, 20_000);
@@ -48,7 +47,7 @@ beforeAll(async () => {
   ]);
   const sample = { seed, conversations: SAMPLE, messagesPerConversation: 3, endUsers: 200, poisonShare: 0 };
   await delivery.send(createSample({ ...sample, clients: [CLIENT] }));
-  await system.caughtUp(GROUP, DEADLINE_MS);
+  await system.caughtUp(DEADLINE_MS);
   const client = createClient({ baseUrl: system.apiUrl, apiKey: key });
   await until("there is a watermark", DEADLINE_MS, async () => {
     const page = await client.changes("messages", { pageSize: 1 }).next();
@@ -189,7 +188,7 @@ it(
     ]);
     await load.stop();
     const client = createClient({ baseUrl: system.apiUrl, apiKey: key });
-    await changesStable(system, client, { group: GROUP, deadlineMs: DEADLINE_MS });
+    await changesStable(system, client, DEADLINE_MS);
 
     const wanted = new Map<string, string[]>();
     for (const list of LISTS) wanted.set(list, (await listed(list)).toSorted());

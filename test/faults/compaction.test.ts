@@ -22,7 +22,6 @@ const EXPORTS = 4;
 const BLOCK_ROWS = bySize(1_000, 10_000);
 const LIVE_CONVERSATIONS = bySize(100, 40_000);
 const DEADLINE = bySize(120_000, 1_800_000);
-const GROUP = "conversation-export-ingest";
 const DAY = 86_400_000_000;
 
 const JOBS_ENV = { JOB_LOCK_MS: "2000", ...NO_SCHEDULES };
@@ -148,7 +147,7 @@ it(
     endsWithTest(await system.service("jobs", JOBS_ENV));
     await resultOf("first");
     await sending;
-    await system.caughtUp(GROUP, DEADLINE);
+    await system.caughtUp(DEADLINE);
     const walksThen = walks;
     await until("pages are read behind it", DEADLINE, () => walks >= walksThen + bySize(2, 4));
     isDone = true;

@@ -23,7 +23,6 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 
-const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const DEADLINE_MS = 120_000;
 /** Smaller than the lists, so that readers follow cursors. */
@@ -75,8 +74,7 @@ afterAll(async () => {
 
 const client = () => createClient({ baseUrl: system.apiUrl, apiKey: key });
 
-const changesAreStable = (): Promise<void> =>
-  changesStable(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
+const changesAreStable = (): Promise<void> => changesStable(system, client(), DEADLINE_MS);
 
 const listed = async (list: List): Promise<Copy> => {
   const path =

@@ -14,7 +14,6 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CLIENT = "acme";
-const GROUP = "conversation-export-ingest";
 const PEOPLE = bySize(6, 100);
 /** With five messages each: a million records at full size. */
 const CONVERSATIONS = bySize(200, 170_000);
@@ -243,7 +242,7 @@ it(
         sent = count;
       },
     );
-    await system.caughtUp(GROUP, DEADLINE);
+    await system.caughtUp(DEADLINE);
     const records = await sql(
       "SELECT sum(n) FROM (SELECT uniqExact(conversation_id) AS n FROM conversations UNION ALL SELECT uniqExact(message_id) FROM messages UNION ALL SELECT uniqExact(end_user_id) FROM end_users)",
     );
@@ -279,7 +278,7 @@ it(
 
     await ingest.kill("SIGTERM");
     ingest = await system.service("ingest", { ...ENV, KAFKA_GROUP_ID: "from-the-start" });
-    await system.caughtUp("from-the-start", DEADLINE);
+    await system.caughtUp(DEADLINE, "from-the-start");
     say("everything is replayed");
     const { events: read, records: corrected } = await workOff(
       client,

@@ -18,7 +18,6 @@ export const CLIENT = {
   windows: "long-ago",
 } as const;
 
-export const GROUP = "conversation-export-ingest";
 const CREATED = "2026-10-04T00:00:00Z";
 const RECORD_TABLES = ["conversations", "conversation_updates", "handoffs", "messages", "end_users"];
 
@@ -187,7 +186,7 @@ export const fillWithWork = async (
       refused("message", `f${index}`, { conversation_id: "c" }, new Date(soon).toISOString()),
     ),
   ]);
-  await system.caughtUp(GROUP, 120_000);
+  await system.caughtUp(120_000);
   await ingest.kill("SIGTERM");
   await runSql(
     url,

@@ -25,7 +25,6 @@ import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const CLIENT = "acme";
-const GROUP = "conversation-export-ingest";
 const REPLAY = "replay";
 /** STEADY records keep their last export; MOVING ones change. */
 const STEADY = 80;
@@ -144,7 +143,7 @@ it("shows each record once in every list while its dates change, ingest dies and
   ]);
   const numbers = Array.from({ length: STEADY + MOVING }, (_, number) => number);
   for (let round = 0; round < EXPORTS_EACH; round += 1) await delivery.send(numbers.flatMap(exportsOf));
-  await system.caughtUp(GROUP, 120_000);
+  await system.caughtUp(120_000);
   const settled = fold(delivery.delivered);
   const isSteady = (id: string): boolean => Number(id.slice(1)) < STEADY;
 
@@ -206,7 +205,7 @@ it("shows each record once in every list while its dates change, ingest dies and
   await Promise.all([
     Promise.all([send(), disturb()])
       .then(() => until("each list is read", 600_000, () => isDone || leastPolls() >= POLLS))
-      .then(() => system.caughtUp(GROUP, 120_000))
+      .then(() => system.caughtUp(120_000))
       .then(() => void (isDone = true))
       .catch(stopAtFailure),
     polling.catch(stopAtFailure),

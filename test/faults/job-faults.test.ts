@@ -12,7 +12,7 @@ import {
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { redisCommand } from "../system/redis-command.ts";
 import { type Depth, differencesOf, type EndState, readTables } from "./end-state.ts";
-import { CLIENT, cloneDatabase, fillWithWork, GROUP } from "./fault-data.ts";
+import { CLIENT, cloneDatabase, fillWithWork } from "./fault-data.ts";
 import { type Lane, openLane, type Work, work } from "./lane.ts";
 import { type CatchPoint, SIDES } from "./statement-gate.ts";
 import { closeAllWindows } from "../system/compaction-load.ts";
@@ -113,7 +113,6 @@ const openFresh = async (name: LaneName): Promise<Lane> => {
     works: works(),
     withIngest: name === "writing",
     depth,
-    group: GROUP,
   });
   open.set(name, lane);
   return lane;

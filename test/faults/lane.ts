@@ -71,8 +71,6 @@ type Options = {
   readonly works: readonly Work[];
   readonly withIngest: boolean;
   readonly depth: Depth;
-  /** Consumer group of ingest; jobs read its progress. */
-  readonly group: string;
 };
 
 export const openLane = async (options: Options): Promise<Lane> => {
@@ -94,7 +92,6 @@ export const openLane = async (options: Options): Promise<Lane> => {
 
   const common = {
     KAFKA_BROKERS: kafka.brokers.join(","),
-    KAFKA_GROUP_ID: options.group,
     KAFKA_SESSION_TIMEOUT_MS: "6000",
     REDIS_URL: redisUrl,
     SUPPRESSION_SECRET: "fedcba9876543210fedcba9876543210",
@@ -246,7 +243,7 @@ export const openLane = async (options: Options): Promise<Lane> => {
     },
     endState: async () => {
       await untilEnded();
-      if (withIngest) await system.caughtUp(options.group, DEADLINE_MS);
+      if (withIngest) await system.caughtUp(DEADLINE_MS);
       const views = await Promise.all(jobs.map(look));
       const counts = await client.counts();
       const unfinished = jobs.flatMap((job) => {

@@ -7,12 +7,11 @@ import { createDelivery } from "../system/deliver.ts";
 import { ops } from "../system/ops.ts";
 import type { ServiceName, ServiceProcess } from "../system/service-process.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
-import { startSystem, type System, TOPICS } from "../system/system.ts";
+import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
-const GROUP = "conversation-export-ingest";
 const CONVERSATIONS = bySize(1_000, 40_000);
 const KILLS = bySize(1, 5);
 const PATH =
@@ -135,7 +134,7 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
       client.addresses.splice(0, client.addresses.length, ...of("export-api").map(({ apiUrl }) => apiUrl));
     }
     await sending;
-    await system.caughtUp(GROUP, 120_000);
+    await system.caughtUp(120_000);
 
     const members = of("ingest");
     expect(members).toHaveLength(3);

@@ -28,7 +28,6 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
-const GROUP = "conversation-export-ingest";
 const CLIENT = "acme";
 const DEADLINE_MS = 120_000;
 const ROWS = fileURLToPath(new URL("../outside/parquet-rows.py", import.meta.url));
@@ -83,8 +82,7 @@ const oddRecords = () => {
   ];
 };
 
-const changesAreStable = (): Promise<void> =>
-  changesStable(system, client(), { group: GROUP, deadlineMs: DEADLINE_MS });
+const changesAreStable = (): Promise<void> => changesStable(system, client(), DEADLINE_MS);
 
 beforeAll(async () => {
   const [started, programs] = await Promise.all([startSystem("test-parquet"), preparePythonTools("parquet")]);

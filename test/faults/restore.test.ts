@@ -13,7 +13,6 @@ import { runSql } from "../system/warehouse-sql.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
-const GROUP = "conversation-export-ingest";
 const CREATED = "2026-10-04T00:00:00Z";
 const ENV = {
   WATERMARK_INTERVAL_MS: "200",
@@ -89,7 +88,7 @@ it("comes back from its backups and the bus, without who was erased meanwhile", 
   const erasedAgain = person("gone", "again");
   const [ingest, jobs] = await Promise.all([system.service("ingest", ENV), system.service("jobs", ENV)]);
   await delivery.send([...sampleOf("before"), ...erased, ...person("kept")]);
-  await system.caughtUp(GROUP, 60_000);
+  await system.caughtUp(60_000);
   // Mutated parts keep their mutation number in a backup.
   await sql("INSERT INTO messages (client_id, message_id, version) VALUES ('nobody', 'one', 1)");
   for (const client of ["x", "y", "z"]) await sql(deletionOf(client));
@@ -101,7 +100,7 @@ it("comes back from its backups and the bus, without who was erased meanwhile", 
   keys.set("globex", await system.key("globex"));
   const small = (await guide(backUpAccess, 'echo "$SMALL"')).trim().split("\n").at(-1) ?? "";
   await delivery.send([...sampleOf("behind"), ...erasedAgain]);
-  await system.caughtUp(GROUP, 60_000);
+  await system.caughtUp(60_000);
   await expect(guide("npx export-ops offsets move --to 1970-01-01 --yes")).rejects.toThrow(
     /stop all processes/,
   );
@@ -124,7 +123,7 @@ it("comes back from its backups and the bus, without who was erased meanwhile", 
   expect(Object.keys(left.found).sort()).toEqual(["gone-user", "kept-chatter"]);
 
   await system.service("ingest", ENV);
-  await system.caughtUp(GROUP, 60_000);
+  await system.caughtUp(60_000);
   await until("each list has a watermark", 20_000, async () => {
     return (await sql("SELECT uniqExact(list) FROM watermarks WHERE list NOT LIKE 'changes%'")) === "3\n";
   });

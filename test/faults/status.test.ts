@@ -24,13 +24,13 @@ import {
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type RunningOps, startOps } from "../system/ops.ts";
 import { redisCommand } from "../system/redis-command.ts";
+import { GROUP } from "../system/system.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 const SECRET = "0123456789abcdef0123456789abcdef";
-const GROUP = "conversation-export-ingest";
 const NO_TOPIC = { topicId: null, createdAnew: null };
 const LISTS = ["conversations", "messages", "end_users"] as const;
 

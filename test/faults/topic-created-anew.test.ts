@@ -107,7 +107,7 @@ describe("a topic that is deleted and created anew while ingest stands still", (
   it.each(PAUSES)("%s: reads all of the new one, and claims nothing before", async (_, pause) => {
     round += 1;
     await send("former", BEFORE);
-    await system.caughtUp("conversation-export-ingest", PATIENCE_MS);
+    await system.caughtUp(PATIENCE_MS);
     const anew = pause.by === undefined ? await readMetric(ingest.metricsUrl, METRIC, LABELS) : 0;
     if (pause.at !== null) {
       const [table, side] = pause.at;
@@ -135,7 +135,7 @@ describe("a topic that is deleted and created anew while ingest stands still", (
     };
     await until("all of the new topic is said to be readable", PATIENCE_MS, claimsAll);
     expect(await countOf("new")).toBe(count);
-    await system.caughtUp("conversation-export-ingest", PATIENCE_MS);
+    await system.caughtUp(PATIENCE_MS);
     expect((await readMetric(ingest.metricsUrl, METRIC, LABELS)) ?? 0).toBe((anew ?? 0) + 1);
   });
 

@@ -109,7 +109,7 @@ describe("what ingest keeps", () => {
         headers: { trace: "täxt", "dl-partition": "1", "dl-offset": "7" },
       }),
     ]);
-    await system.caughtUp("first", 60_000);
+    await system.caughtUp(60_000, "first");
     expect(sent().size).toBeGreaterThan(400);
     expect(await landed()).toEqual(sent());
 
@@ -150,7 +150,7 @@ describe("what ingest keeps", () => {
     await killed.kill("SIGKILL");
     // A new group does not wait for the killed process's session to end.
     const ingest = await system.service("ingest", { ...env, KAFKA_GROUP_ID: "anew" });
-    await system.caughtUp("anew", 60_000);
+    await system.caughtUp(60_000, "anew");
     await ingest.kill("SIGTERM");
     expect(await number("SELECT count() FROM landing")).toBeGreaterThan(sent().size);
     expect(await landed()).toEqual(sent());
@@ -178,7 +178,7 @@ describe("what ingest keeps", () => {
     });
     const away = Date.now();
     await system.stack.clickhouse.start();
-    await system.caughtUp("first", 60_000);
+    await system.caughtUp(60_000, "first");
     await ingest.kill("SIGTERM");
     const [instant, ...others] = await rows<{ at: string }>(
       ["landing", "conversation_updates", "conversations"]
@@ -206,7 +206,7 @@ describe("coverage", () => {
       createSample({ seed: "off", conversations: 20, messagesPerConversation: 1, endUsers: 5 }),
     );
     const ingest = await system.service("ingest", { KAFKA_GROUP_ID: "first", LANDING: "off" });
-    await system.caughtUp("first", 60_000);
+    await system.caughtUp(60_000, "first");
     await ingest.kill("SIGTERM");
     expect(await number("SELECT count() FROM landing")).toBe(kept);
     const latest = await number(`SELECT ${micros("max(uploaded_at)")} FROM conversations`);

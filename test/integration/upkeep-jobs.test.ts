@@ -28,7 +28,6 @@ import { topologyOf } from "../system/shards.ts";
 import { runSql } from "../system/warehouse-sql.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
-const GROUP = "conversation-export-ingest";
 const JOBS_ENV = { JOB_LOCK_MS: "2000", ...NO_SCHEDULES };
 const ALL = replayJob.data.parse({});
 
@@ -77,7 +76,7 @@ const send = async (
     topic,
     events.map(({ key, value, headers }) => ({ key, value, headers })),
   );
-  await system.caughtUp(GROUP, 20_000);
+  await system.caughtUp(20_000);
 };
 
 const ended = async <D, R>(type: JobType<D, R>, data: D): Promise<JobView> => {

@@ -5,11 +5,10 @@ import { compareExports } from "../compare/compare-exports.ts";
 import { fold } from "../reference/index.ts";
 import { type BusEvent, createSample, type SampleOptions } from "../sample/index.ts";
 import { createDelivery } from "../system/deliver.ts";
-import { TOPICS } from "../system/system.ts";
+import { GROUP, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 
 export const CLIENTS = ["acme", "globex"] as const;
-const GROUP = "conversation-export-ingest";
 /** Enough for two hours. */
 const CONVERSATIONS = 100_000;
 const CHUNK = 40;

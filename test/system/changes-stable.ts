@@ -4,12 +4,8 @@ import { until } from "./until.ts";
 
 const LISTS = ["conversations", "messages", "end_users"] as const;
 
-export const changesStable = async (
-  system: System,
-  client: Client,
-  { group, deadlineMs }: { readonly group: string; readonly deadlineMs: number },
-): Promise<void> => {
-  await system.caughtUp(group, deadlineMs);
+export const changesStable = async (system: System, client: Client, deadlineMs: number): Promise<void> => {
+  await system.caughtUp(deadlineMs);
   const now = Date.now();
   for (const list of LISTS) {
     await until(`the changes of ${list} are stable`, deadlineMs, async () => {

@@ -137,7 +137,7 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     erase,
     ingestAgain: async (groupId) => {
       trial.ingest = await system.service("ingest", { ...ENV, KAFKA_GROUP_ID: groupId });
-      await system.caughtUp(groupId, 60_000);
+      await system.caughtUp(60_000, groupId);
     },
   };
   return trial;

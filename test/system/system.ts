@@ -22,6 +22,9 @@ import { until } from "./until.ts";
 
 const PARTITIONS = 3;
 
+/** That of ingest, unless a test gives another. */
+export const GROUP = "conversation-export-ingest";
+
 export const TOPICS = { conversation: "conversations", message: "messages", end_user: "end-users" } as const;
 
 export type SystemAddresses = {
@@ -50,7 +53,7 @@ export type RunningSystem = {
   anotherApi(env: Readonly<Record<string, string>>): Promise<{ process: ServiceProcess; apiUrl: string }>;
   /** Creates a missing client; default scope: export. @throws Error when another file has the client */
   key(clientId: string, scopes?: readonly string[]): Promise<string>;
-  caughtUp(groupId: string, deadlineMs: number): Promise<void>;
+  caughtUp(deadlineMs: number, groupId?: string): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -223,7 +226,7 @@ export const connectTo = async (
       });
       return key;
     },
-    caughtUp: async (groupId, deadlineMs) => {
+    caughtUp: async (deadlineMs, groupId = GROUP) => {
       const topics = Object.values(TOPICS);
       let ends: readonly (number | null)[] | undefined;
       await until(`group ${groupId} has no lag`, deadlineMs, async () => {
