@@ -1,3 +1,4 @@
+import { text } from "node:stream/consumers";
 import type { ExportRecord } from "@conversation-export/domain";
 import {
   createErasureStore,
@@ -79,13 +80,24 @@ const stored = async (): Promise<Record<string, string[]>> => {
   };
   const rows = await Promise.all(
     RETENTION_TABLES.map(async (table) => {
-      const text = await warehouse.sql(
+      const found = await warehouse.sql(
         `SELECT concat(client_id, '/', ${ids[table]}) AS row FROM ${table} ORDER BY row`,
       );
-      return [table, text === "" ? [] : text.split("\n")] as const;
+      return [table, found === "" ? [] : found.split("\n")] as const;
     }),
   );
   return Object.fromEntries(rows);
+};
+
+const changesSince = async (begun: number): Promise<string> => {
+  const { records } = await warehouse.reader.changes({
+    clientId: "short",
+    kind: "conversation",
+    after: { date: begun, id: "" },
+    stableUpTo: Date.now() * 1000 + 10 * SECOND,
+    pageSize: 100,
+  });
+  return text(records);
 };
 
 const BEFORE = DAY_0 - 30 * DAY;
@@ -108,20 +120,19 @@ const eraseAll = async (cutoffs: Parameters<RetentionStore["expired"]>[0]): Prom
 };
 
 it("erases what is older than its client keeps, in every table, and nothing of anybody else", async () => {
-  const before = DAY_0 - 30 * DAY;
   await write([
-    ...dialog("short", "old", before - SECOND),
-    ...dialog("short", "new", before),
-    ...dialog("long", "old", before - SECOND),
+    ...dialog("short", "old", BEFORE - SECOND),
+    ...dialog("short", "new", BEFORE),
+    ...dialog("long", "old", BEFORE - SECOND),
     ...dialog("ever", "old", DAY_0 - 900 * DAY),
   ]);
   for (const client of ["short", "long", "ever"]) {
-    await land(client, "conversation.exported", "old", before - SECOND);
-    await land(client, "message.exported", "m-new", before);
+    await land(client, "conversation.exported", "old", BEFORE - SECOND);
+    await land(client, "message.exported", "m-new", BEFORE);
   }
   const cutoffs = [
-    { clientId: "short", before },
-    { clientId: "long", before: before - SECOND },
+    { clientId: "short", before: BEFORE },
+    { clientId: "long", before: BEFORE - SECOND },
   ];
   await settleDates();
   const expired = await store.expired(cutoffs);
@@ -198,8 +209,6 @@ it.skipIf(SHARDS > 1)(
 );
 
 describe("records with several dates", () => {
-  const [old, young, cutoffs] = [OLD, YOUNG, CUTOFFS];
-
   const exported = (id: string, time: number, created: number): ExportRecord[] => [
     conversation({ client: "short", time: DAY_0 + time }, id, created, created + 40 * DAY, {
       handoffs: [{ id: `h${time}`, handoff_id: null, date_created: "2026-10-04T00:00:00Z" }],
@@ -242,11 +251,11 @@ describe("records with several dates", () => {
     // The newest export, of time 2, has the older date of `gone` and the younger one of `here`.
     for (const [first, times] of Object.entries(orders))
       for (const time of times) {
-        await writeAll(exported(`gone-${first}`, time, time === 2 ? old : young));
-        await writeAll(exported(`here-${first}`, time, time === 2 ? young : old));
+        await writeAll(exported(`gone-${first}`, time, time === 2 ? OLD : YOUNG));
+        await writeAll(exported(`here-${first}`, time, time === 2 ? YOUNG : OLD));
       }
-    await writeAll(exported("plain-old", 1, old), exported("plain-young", 1, young));
-    await eraseAll(cutoffs);
+    await writeAll(exported("plain-old", 1, OLD), exported("plain-young", 1, YOUNG));
+    await eraseAll(CUTOFFS);
     for (const first of Object.keys(orders)) {
       expect(await countsOf(`gone-${first}`), first).toEqual(NONE);
       expect(await countsOf(`here-${first}`), first).toEqual({ ...BOTH, landing: 4 });
@@ -259,31 +268,22 @@ describe("records with several dates", () => {
   });
 
   it("are not published as gone when the rows under their old date went before", async () => {
-    await writeAll(exported("moved", 1, old), exported("moved", 2, young));
+    await writeAll(exported("moved", 1, OLD), exported("moved", 2, YOUNG));
     for (const table of ["conversations", "conversation_updates", "handoffs"]) {
       const date = table === "handoffs" ? "conversation_date_created" : "date_created";
       await warehouse.sql(
-        `ALTER TABLE ${table} DELETE WHERE ${date} = fromUnixTimestamp64Micro(${old}, 'UTC') SETTINGS mutations_sync = 2`,
+        `ALTER TABLE ${table} DELETE WHERE ${date} = fromUnixTimestamp64Micro(${OLD}, 'UTC') SETTINGS mutations_sync = 2`,
       );
     }
     const begun = Date.now() * 1000;
-    await eraseAll(cutoffs);
-    const page = await warehouse.reader.changes({
-      clientId: "short",
-      kind: "conversation",
-      after: { date: begun, id: "" },
-      stableUpTo: Date.now() * 1000 + 10 * SECOND,
-      pageSize: 10,
-    });
-    const texts: string[] = [];
-    for await (const chunk of page.records) texts.push(String(chunk));
-    expect(texts).toEqual([]);
+    await eraseAll(CUTOFFS);
+    expect(await changesSince(begun)).toBe("");
   });
 
   it("keep handoffs under a date without any other row, and go with them", async () => {
-    await writeAll(exported("a", 2, young), exported("b", 2, old));
-    await write(exported("a", 1, old));
-    await write(exported("b", 1, young));
+    await writeAll(exported("a", 2, YOUNG), exported("b", 2, OLD));
+    await write(exported("a", 1, OLD));
+    await write(exported("b", 1, YOUNG));
     // Read first: a mutation may evaluate again after it has deleted some rows.
     const older = await warehouse.sql(
       "SELECT toString(min(version)) FROM conversations GROUP BY conversation_id",
@@ -293,25 +293,25 @@ describe("records with several dates", () => {
         `ALTER TABLE ${table} DELETE WHERE toString(version) IN ('${older.split("\n").join("', '")}')
         SETTINGS mutations_sync = 2`,
       );
-    await eraseAll(cutoffs);
+    await eraseAll(CUTOFFS);
     expect(await countsOf("a")).toMatchObject({ conversations: 1, handoffs: 2, record_dates: 4 });
     expect(await countsOf("b")).toEqual(NONE);
   });
 
   it.skipIf(SHARDS > 1)("are in no part that is dropped whole while they are kept", async () => {
-    await writeAll(exported("here", 2, young + MONTH));
-    await writeAll(exported("here", 1, old - MONTH));
-    expect(await eraseAll(cutoffs)).toBe(0);
+    await writeAll(exported("here", 2, YOUNG + MONTH));
+    await writeAll(exported("here", 1, OLD - MONTH));
+    expect(await eraseAll(CUTOFFS)).toBe(0);
     expect(await countsOf("here")).toEqual({ ...BOTH, landing: 4 });
   });
 
   it("stay until the next run when a row has just come, and a newer export stays that comes meanwhile", async () => {
-    await writeAll(exported("fresh", 2, old), exported("late", 2, old));
-    await write(exported("late", 1, young));
-    await write(exported("fresh", 1, young), Date.now() * 1000);
+    await writeAll(exported("fresh", 2, OLD), exported("late", 2, OLD));
+    await write(exported("late", 1, YOUNG));
+    await write(exported("fresh", 1, YOUNG), Date.now() * 1000);
     await settleDates();
-    const expired = await store.expired(cutoffs);
-    const [latest] = exported("late", 3, young);
+    const expired = await store.expired(CUTOFFS);
+    const [latest] = exported("late", 3, YOUNG);
     if (latest !== undefined) await write([latest], Date.now() * 1000);
     await eraseTables(expired);
     expect(await countsOf("fresh")).toMatchObject({ conversations: 2, handoffs: 2, record_dates: 4 });
@@ -341,40 +341,37 @@ it("leaves the dates of records that were added shortly before, for rows on thei
 });
 
 it("keeps an end user whose latest version is young, with all versions, and erases the others with their events", async () => {
-  const before = DAY_0 - 30 * DAY;
-  await write([person("back", 1, before - DAY), person("gone", 1, before - 2 * DAY)]);
-  await write([person("back", 2, before), person("gone", 2, before - DAY)]);
+  await write([person("back", 1, BEFORE - DAY), person("gone", 1, BEFORE - 2 * DAY)]);
+  await write([person("back", 2, BEFORE), person("gone", 2, BEFORE - DAY)]);
   // An export that came late has a younger update than the latest one.
-  await write([person("odd", 2, before - DAY)]);
-  await write([person("odd", 1, before + DAY)]);
+  await write([person("odd", 2, BEFORE - DAY)]);
+  await write([person("odd", 1, BEFORE + DAY)]);
   for (const id of ["back", "gone", "odd"]) {
     await land("short", "end_user.exported", id, DAY_0 - 900 * DAY);
     await land("other", "end_user.exported", id, DAY_0 - 900 * DAY);
   }
-  await eraseAll([{ clientId: "short", before }]);
+  await eraseAll(CUTOFFS);
   const { end_users, landing } = await stored();
   expect(end_users).toEqual(["short/back", "short/back", "short/odd", "short/odd"]);
   expect(landing).toEqual(["other/back", "other/gone", "other/odd", "short/back", "short/odd"]);
 });
 
 it("takes away what was only masked, and leaves masked rows of others", async () => {
-  const before = DAY_0 - 30 * DAY;
   await write([
-    ...dialog("short", "old", before - SECOND),
-    ...dialog("short", "new", before),
-    ...dialog("ever", "old", before - 40 * DAY),
-    person("gone", 1, before - SECOND),
-    person("here", 1, before),
+    ...dialog("short", "old", BEFORE - SECOND),
+    ...dialog("short", "new", BEFORE),
+    ...dialog("ever", "old", BEFORE - 40 * DAY),
+    person("gone", 1, BEFORE - SECOND),
+    person("here", 1, BEFORE),
   ]);
   for (const table of ["conversations", "handoffs"])
     await warehouse.sql(`DELETE FROM ${table} WHERE conversation_id = 'old'`);
   await warehouse.sql("DELETE FROM end_users WHERE end_user_id = 'gone'");
-  const cutoffs = [{ clientId: "short", before }];
-  const expired = await store.expired(cutoffs);
+  const expired = await store.expired(CUTOFFS);
   for (const table of ["conversations", "handoffs", "end_users"] as const)
     expect(await expired.count(table), table).toEqual([{ clientId: "short", rows: 1 }]);
   await expired.end(new AbortController().signal);
-  await eraseAll(cutoffs);
+  await eraseAll(CUTOFFS);
   const left = (table: string): Promise<string> =>
     warehouse.sql(`SELECT client_id, count() FROM ${table} GROUP BY client_id ORDER BY client_id
       SETTINGS apply_deleted_mask = 0`);
@@ -382,19 +379,6 @@ it("takes away what was only masked, and leaves masked rows of others", async ()
   expect(await left("end_users")).toBe("short\t1");
   expect(await warehouse.sql("SELECT count() FROM erasure_keys")).toBe("0");
 });
-
-const changesSince = async (begun: number): Promise<string> => {
-  const page = await warehouse.reader.changes({
-    clientId: "short",
-    kind: "conversation",
-    after: { date: begun, id: "" },
-    stableUpTo: Date.now() * 1000 + 10 * SECOND,
-    pageSize: 100,
-  });
-  const texts: string[] = [];
-  for await (const chunk of page.records) texts.push(String(chunk));
-  return texts.join("");
-};
 
 it.each([false, true])("keeps what comes behind its collection, another done: %s", async (another) => {
   const again = (id: string, version: number, created: number): Promise<void> =>
