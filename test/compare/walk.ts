@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { fetchPatiently } from "./patient-fetch.ts";
+import { splitRecords } from "./split-records.ts";
 
 export type Page = {
   readonly status: number;
@@ -8,7 +9,6 @@ export type Page = {
   readonly next: string | null;
 };
 
-/** Texts keep every character. */
 export const splitPage = (body: string): { records: string[]; next: string | null } => {
   const prefix = '{"data":[';
   const end = body.lastIndexOf('],"meta":');
@@ -17,24 +17,7 @@ export const splitPage = (body: string): { records: string[]; next: string | nul
     next_page_uri?: string | null;
     next_page_url?: string | null;
   };
-  const records: string[] = [];
-  let depth = 0;
-  let inString = false;
-  let start = prefix.length;
-  for (let at = prefix.length; at < end; at += 1) {
-    const char = body.charCodeAt(at);
-    if (inString) {
-      if (char === 92) at += 1;
-      else if (char === 34) inString = false;
-    } else if (char === 34) inString = true;
-    else if (char === 123 || char === 91) depth += 1;
-    else if (char === 125 || char === 93) depth -= 1;
-    else if (char === 44 && depth === 0) {
-      records.push(body.slice(start, at));
-      start = at + 1;
-    }
-  }
-  if (end > start) records.push(body.slice(start, end));
+  const records = splitRecords(body.slice(prefix.length, end));
   return { records, next: meta.next_page_uri ?? meta.next_page_url ?? null };
 };
 

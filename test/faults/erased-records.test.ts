@@ -15,7 +15,8 @@ import { uploadNow } from "../warehouse/upload-now.ts";
 import { readParts } from "../outside/parquet-file.ts";
 import { linesFrom } from "../warehouse/read-records.ts";
 import { readView } from "../warehouse/view-rows.ts";
-import { splitRecords, walk } from "../warehouse/walk.ts";
+import { splitRecords } from "../compare/split-records.ts";
+import { walk } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 /** Records created before it are erased. */

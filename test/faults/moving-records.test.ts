@@ -11,7 +11,8 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { conversation, DAY, DAY_0, message, SECOND } from "../warehouse/records.ts";
 import { idsOf, linesFrom, parquetFrom } from "../warehouse/read-records.ts";
-import { readPage, splitRecords } from "../warehouse/walk.ts";
+import { splitRecords } from "../compare/split-records.ts";
+import { readPage } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 
 let warehouse: Warehouse;

@@ -21,7 +21,8 @@ import {
 import { createRandom, type Random, shuffled } from "../warehouse/random.ts";
 import { conversation, DAY, DAY_0, endUser, message, publicText, SECOND } from "../warehouse/records.ts";
 import { stepsOfLines } from "../warehouse/read-records.ts";
-import { readPage, splitRecords, walk, type Walked } from "../warehouse/walk.ts";
+import { splitRecords } from "../compare/split-records.ts";
+import { readPage, walk, type Walked } from "../warehouse/walk.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { noteDates } from "../system/record-dates.ts";
 import { readParts, type Row } from "../outside/parquet-file.ts";

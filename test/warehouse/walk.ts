@@ -1,32 +1,6 @@
 import { text } from "node:stream/consumers";
 import type { Page, PagePosition, PageQuery } from "@conversation-export/warehouse";
-
-export function splitRecords(page: string): string[] {
-  const records: string[] = [];
-  let depth = 0;
-  let start = 0;
-  let isText = false;
-  for (let at = 0; at < page.length; at += 1) {
-    const char = page[at];
-    if (isText) {
-      if (char === "\\") at += 1;
-      else if (char === '"') isText = false;
-      continue;
-    }
-    if (char === '"') isText = true;
-    else if (char === "{") depth += 1;
-    else if (char === "}") {
-      depth -= 1;
-      if (depth === 0) {
-        records.push(page.slice(start, at + 1));
-        if (at + 1 < page.length && page[at + 1] !== ",") throw new Error(`no comma behind ${at}`);
-        start = at + 2;
-      }
-    }
-  }
-  if (start < page.length) throw new Error(`text behind the last record: ${page.slice(start, start + 100)}`);
-  return records;
-}
+import { splitRecords } from "../compare/split-records.ts";
 
 export async function readPage(page: Pick<Page, "records">): Promise<string[]> {
   return splitRecords(await text(page.records));
