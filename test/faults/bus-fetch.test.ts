@@ -5,70 +5,31 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createZstdCompress } from "node:zlib";
 import {
-  type Admin,
   type BusMessage,
+  type BusRange,
   type ConsumerDeps,
-  createAdmin,
   createConsumer,
   createGroupProgress,
-  createProducer,
-  createRangeReader,
   type MessageSlice,
-  type Producer,
   type Taken,
 } from "@conversation-export/bus";
-import { createLogger } from "@conversation-export/runtime";
-import kafkajs, { type Kafka } from "kafkajs";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { openTransaction } from "../system/open-transaction.ts";
+import kafkajs from "kafkajs";
+import { expect, it } from "vitest";
+import { readRange } from "../system/read-topics.ts";
 import { bySize, isFullSize } from "../system/size.ts";
-import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { useBus } from "../system/test-bus.ts";
 import { until } from "../system/until.ts";
 
 const DEADLINE_MS = 120_000;
 const MIB = 1024 * 1024;
 
-let stack: TestStack;
-let admin: Admin;
-let zstd: Producer;
-/** Transactions; the project has none. */
-let kafka: Kafka;
-let names = 0;
-const stops: (() => Promise<void>)[] = [];
-
-const log = createLogger({ service: "test", level: "silent" });
-const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
-
-beforeAll(async () => {
-  stack = await startTestStack({ servers: ["kafka"] });
-  kafka = new kafkajs.Kafka({ brokers: [...stack.kafka.brokers], logLevel: kafkajs.logLevel.NOTHING });
-  admin = createAdmin(connection());
-  zstd = createProducer({ ...connection(), compression: "zstd" });
-  for (const client of [admin, zstd]) await client.start();
-});
-
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-
-afterAll(async () => {
-  for (const client of [zstd, admin]) await client?.stop();
-  await stack?.stop();
-});
-
-const newTopic = async (partitions = 1, config: Record<string, string> = {}): Promise<string> => {
-  const topic = `fetch-${++names}`;
-  await admin.createTopics([{ topic, partitions, config }]);
-  return topic;
-};
-
-const open = async (topic: string, id: string) => {
-  const transaction = await openTransaction(kafka, topic, id);
-  stops.push(transaction.close);
-  return transaction;
-};
+const bus = useBus({ compression: "zstd" });
+const { connection, newTopic, stops } = bus;
 
 const valuesOf = (messages: readonly BusMessage[]): number[] => messages.map(({ value }) => Number(value));
+
+const offsetsOf = async (range: BusRange): Promise<number[]> =>
+  (await readRange(connection(), range)).map(({ offset }) => offset);
 
 const startMember = async (
   topic: string,
@@ -107,9 +68,9 @@ const startMember = async (
 
 it("gives the group no message of an aborted transaction, wherever a fetch begins", async () => {
   const topic = await newTopic();
-  const one = await open(topic, "one");
-  const two = await open(topic, "two");
-  const three = await open(topic, "three");
+  const one = await bus.openTransaction(topic, "one");
+  const two = await bus.openTransaction(topic, "two");
+  const three = await bus.openTransaction(topic, "three");
   await one.write("100");
   await two.write("200");
   await three.write("1");
@@ -132,12 +93,12 @@ it("gives the group no message of an aborted transaction, wherever a fetch begin
   await reaches(8);
   await three.commit();
   await reaches(9);
-  await zstd.send(topic, [{ key: "k", value: "2" }]);
+  await bus.producer.send(topic, [{ key: "k", value: "2" }]);
   const end = 10;
 
   for (let from = 0; from < end; from += 1) {
     const groupId = `group-${topic}-${from}`;
-    await admin.setCommitted(groupId, [{ topic, partition: 0, offset: from }]);
+    await bus.admin.setCommitted(groupId, [{ topic, partition: 0, offset: from }]);
     const member = await startMember(topic, undefined, { groupId });
     await member.reads(`from ${from} to the end`, () => member.next() === end);
     expect(valuesOf(member.seen), `from ${from}`).toEqual([1, 2].slice(from <= 2 ? 0 : 1));
@@ -148,7 +109,7 @@ it("gives the group no message of an aborted transaction, wherever a fetch begin
 it("passes control records alone and commits behind them", async () => {
   const topic = await newTopic();
   const member = await startMember(topic);
-  const transaction = await open(topic, "one");
+  const transaction = await bus.openTransaction(topic, "one");
   await transaction.write("100");
   await transaction.abort();
   await member.reads("the end", () => member.next() === 2);
@@ -160,7 +121,7 @@ it("passes control records alone and commits behind them", async () => {
 
 /** Puts everything of one call into one batch, unlike our producer. */
 const startRaw = async () => {
-  const raw = kafka.producer();
+  const raw = bus.kafka.producer();
   await raw.connect();
   stops.push(() => raw.disconnect());
   return (topic: string, values: readonly (Buffer | string)[], partition = 0) => {
@@ -209,14 +170,7 @@ it("gets every batch whole, though none fits into the limits of a fetch", async 
   expect(valuesOf(texts).sort((one, other) => one - other)).toEqual([0, 1, 2, 3, 4, 5]);
   expect(member.seen.filter(({ value }) => value?.equals(noise))).toHaveLength(6);
 
-  const reader = createRangeReader(connection());
-  await reader.start();
-  stops.push(reader.stop);
-  const offsets: number[] = [];
-  for await (const messages of reader.read({ topic, partition: 0, from: 1, to: 4 })) {
-    offsets.push(...messages.map(({ offset }) => offset));
-  }
-  expect(offsets).toEqual([1, 2, 3]);
+  expect(await offsetsOf({ topic, partition: 0, from: 1, to: 4 })).toEqual([1, 2, 3]);
 });
 
 it("names the place of a record that is too large to be held, and goes on", async () => {
@@ -232,14 +186,7 @@ it("names the place of a record that is too large to be held, and goes on", asyn
     { offset: 2, value: Buffer.from("kept") },
     { offset: 3, value: Buffer.from("next") },
   ]);
-  const reader = createRangeReader(connection());
-  await reader.start();
-  stops.push(reader.stop);
-  const offsets: number[] = [];
-  for await (const messages of reader.read({ topic, partition: 0, from: 2, to: 4 })) {
-    offsets.push(...messages.map(({ offset }) => offset));
-  }
-  expect(offsets).toEqual([2, 3]);
+  expect(await offsetsOf({ topic, partition: 0, from: 2, to: 4 })).toEqual([2, 3]);
 });
 
 it.each([
@@ -319,7 +266,7 @@ it("stays in its group while it passes gigabytes of one batch", async () => {
   codecs[kafkajs.CompressionTypes.ZSTD] = own;
 
   const groupId = `group-${topic}`;
-  await admin.setCommitted(groupId, [{ topic, partition: 0, offset: count - 1 }]);
+  await bus.admin.setCommitted(groupId, [{ topic, partition: 0, offset: count - 1 }]);
   const startedAt = performance.now();
   const member = await startMember(topic, undefined, { groupId, sessionTimeoutMs });
   await member.reads("the last message", () => member.next() === count);

@@ -1,32 +1,24 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  type Admin,
   type BusMessage,
   type Consumer,
   type ConsumerDeps,
-  createAdmin,
   createConsumer,
   createProducer,
   type MessageSlice,
   type OutgoingMessage,
-  type Producer,
   type Taken,
 } from "@conversation-export/bus";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFailed } from "vitest";
+import { beforeEach, expect, it, onTestFailed } from "vitest";
 import { bySize } from "../system/size.ts";
 import { until } from "../system/until.ts";
-import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { useBus } from "../system/test-bus.ts";
 
 const DEADLINE_MS = 120_000;
 
-let stack: TestStack;
-let admin: Admin;
-let producer: Producer;
 let lines: { level: string; msg: string }[] = [];
-let names = 0;
-const stops: (() => Promise<void>)[] = [];
 
 const log = createLogger({
   service: "test",
@@ -36,35 +28,12 @@ const log = createLogger({
   },
 });
 
-const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
-
-beforeAll(async () => {
-  stack = await startTestStack({ servers: ["kafka"] });
-  admin = createAdmin(connection());
-  producer = createProducer(connection());
-  await admin.start();
-  await producer.start();
-});
+const bus = useBus({ log });
+const { connection, newName, newTopic, stops } = bus;
 
 beforeEach(() => {
   lines = [];
 });
-
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-
-afterAll(async () => {
-  await producer?.stop();
-  await admin?.stop();
-  await stack?.stop();
-});
-
-const newTopic = async (partitions: number): Promise<string> => {
-  const topic = `topic-${++names}`;
-  await admin.createTopics([{ topic, partitions }]);
-  return topic;
-};
 
 const numbered = (count: number, first = 0): OutgoingMessage[] =>
   Array.from({ length: count }, (_, index) => ({ key: `k${first + index}`, value: String(first + index) }));
@@ -145,7 +114,7 @@ const startMember = async (
 };
 
 it("carries keys, values, headers and times as they are, compressed or not", async () => {
-  const topic = await newTopic(1);
+  const topic = await newTopic();
   for (const compression of ["none", "gzip", "zstd"] as const) {
     const compressing = createProducer({ ...connection(), compression });
     await compressing.start();
@@ -178,9 +147,9 @@ it("carries keys, values, headers and times as they are, compressed or not", asy
 });
 
 it("sends more than one request may hold, in order", async () => {
-  const topic = await newTopic(1);
+  const topic = await newTopic();
   const messages = range(40).map((index) => ({ key: "k", value: String(index).padEnd(100_000, " ") }));
-  await producer.send(topic, messages);
+  await bus.producer.send(topic, messages);
   const { seen } = await startMember(topic);
   await until("all", DEADLINE_MS, () => seen.length >= 40);
   expect(valuesOf(seen)).toEqual(range(40));
@@ -195,7 +164,7 @@ it("pauses one partition while others flow, keeps its place in the group and goe
   const of = (partition: number) =>
     valuesOf(member.seen.filter((message) => message.partition === partition));
   const send = (first: number) =>
-    producer.send(
+    bus.producer.send(
       topic,
       numbered(10, first).flatMap((message) => [0, 1].map((partition) => ({ ...message, partition }))),
     );
@@ -224,8 +193,8 @@ it("pauses one partition while others flow, keeps its place in the group and goe
 });
 
 it("delivers again exactly what was not taken", async () => {
-  const topic = await newTopic(1);
-  await producer.send(topic, numbered(400));
+  const topic = await newTopic();
+  await bus.producer.send(topic, numbered(400));
   let turn = 0;
   const member = await startMember(topic, {
     take: ({ messages }) => {
@@ -245,10 +214,10 @@ it("delivers again exactly what was not taken", async () => {
 });
 
 it("yields the event loop and keeps the session while a slow handler works through one large batch", async () => {
-  const topic = await newTopic(1);
+  const topic = await newTopic();
   // A millisecond each: longer than the session.
   const count = 1.2 * SESSION_MS;
-  await producer.send(topic, numbered(count));
+  await bus.producer.send(topic, numbered(count));
   let longest = 0;
   const member = await startMember(topic, {
     take: ({ messages }, { seen }) => {
@@ -266,7 +235,7 @@ it("yields the event loop and keeps the session while a slow handler works throu
 it("drains before it rejoins, fences the old epoch after, and delivers again what was not committed", async () => {
   const topic = await newTopic(4);
   const count = bySize(4000, 100_000);
-  await producer.send(topic, numbered(count));
+  await bus.producer.send(topic, numbered(count));
   const drained: string[] = [];
   const first = await startMember(topic, {
     onRebalancing: async () => {
@@ -294,7 +263,7 @@ it("drains before it rejoins, fences the old epoch after, and delivers again wha
 
   // A late commit of the old epoch would skip the other member's messages.
   expect(await first.consumer.commit(oldEpoch, oldOffsets)).toBe("fenced");
-  const committed = await admin.fetchCommitted(`group-${topic}`, [topic]);
+  const committed = await bus.admin.fetchCommitted(`group-${topic}`, [topic]);
   expect(partitionsOf(committed.filter(({ offset }) => offset !== null))).toEqual([0, 1]);
 
   const again = () => [...first.seen.filter(({ epoch }) => epoch > oldEpoch), ...second.seen];
@@ -303,14 +272,14 @@ it("drains before it rejoins, fences the old epoch after, and delivers again wha
 
   expect(await first.commitAll()).toBe("committed");
   expect(await second.commitAll()).toBe("committed");
-  const lag = await admin.fetchLag(`group-${topic}`, [topic]);
+  const lag = await bus.admin.fetchLag(`group-${topic}`, [topic]);
   expect(lag.map((partition) => partition.lag)).toEqual([0, 0, 0, 0]);
   expect(first.crashes).toEqual([]);
 });
 
 it("comes back with a new epoch after the group has expelled it", async () => {
-  const topic = await newTopic(1);
-  await producer.send(topic, numbered(100));
+  const topic = await newTopic();
+  await bus.producer.send(topic, numbered(100));
   const drains: string[] = [];
   const member = await startMember(topic, {
     onRebalancing: async () => {
@@ -351,7 +320,7 @@ it("loses nothing when members come and go under load, each committing what it s
   let sent = 0;
   let done = false;
   const sending = (async () => {
-    for (; !done; sent += 200) await producer.send(topic, numbered(200, sent));
+    for (; !done; sent += 200) await bus.producer.send(topic, numbered(200, sent));
   })();
   for (let round = 0; round < bySize(2, 10); round++) {
     const epochs = first.epochs.length;
@@ -367,7 +336,7 @@ it("loses nothing when members come and go under load, each committing what it s
   await until("all", DEADLINE_MS, () => seen.size === sent);
   await until("all committed", DEADLINE_MS, async () => {
     await first.commitAll();
-    return (await admin.fetchLag(`group-${topic}`, [topic])).every(({ lag }) => lag === 0);
+    return (await bus.admin.fetchLag(`group-${topic}`, [topic])).every(({ lag }) => lag === 0);
   });
   expect(first.crashes).toEqual([]);
 });
@@ -381,19 +350,19 @@ it("outlives a broker that is killed: nothing lost, nothing written twice, commi
     let down = true;
     const sending = (async () => {
       while (down || sent % 10 !== 0) {
-        await producer.send(topic, numbered(10, sent));
+        await bus.producer.send(topic, numbered(10, sent));
         sent += 10;
       }
     })();
     const before = sent;
     await until("a flow", DEADLINE_MS, () => sent > before + 200);
     const reported = lines.length;
-    await stack.kafka.kill();
+    await bus.server.kill();
     const pending = member.commitAll();
     await until("connections are refused", DEADLINE_MS, () =>
       lines.slice(reported).some(({ msg }) => msg.includes("ECONNREFUSED")),
     );
-    await stack.kafka.start();
+    await bus.server.start();
     const restartedAt = sent;
     await until("the flow again", DEADLINE_MS, () => sent > restartedAt + 50);
     down = false;
@@ -401,12 +370,12 @@ it("outlives a broker that is killed: nothing lost, nothing written twice, commi
     expect(["committed", "fenced"]).toContain(await pending);
   }
   await until("all", DEADLINE_MS, () => new Set(valuesOf(member.seen)).size === sent);
-  const bounds = await admin.fetchOffsets(topic);
+  const bounds = await bus.admin.fetchOffsets(topic);
   expect(bounds.reduce((sum, { end }) => sum + end, 0)).toBe(sent);
   await until("a commit", DEADLINE_MS, async () => (await member.commitAll()) === "committed");
   await until("no lag", DEADLINE_MS, async () => {
     await member.commitAll();
-    return (await admin.fetchLag(`group-${topic}`, [topic])).every(({ lag }) => lag === 0);
+    return (await bus.admin.fetchLag(`group-${topic}`, [topic])).every(({ lag }) => lag === 0);
   });
   expect(member.crashes).toEqual([]);
   expect(lines.filter(({ level }) => level === "error")).toEqual([]);
@@ -416,7 +385,7 @@ it("reads on after a join, also a partition that was resumed while the drain bef
   const topic = await newTopic(2);
   const both = [0, 1].map((partition) => ({ topic, partition }));
   const send = (value: string) =>
-    producer.send(
+    bus.producer.send(
       topic,
       both.map(({ partition }) => ({ key: null, value, partition })),
     );
@@ -455,10 +424,10 @@ it("reads what Kafka's own code has compressed, by every codec that it has", asy
     ...Array.from({ length: 2_000 }, (_, index) => `{"number":${index}}`),
   ];
   for (const codec of ["uncompressed", "gzip", "zstd", "snappy", "lz4"]) {
-    const topic = `topic-${++names}`;
+    const topic = newName();
     // The broker recompresses such a topic with the Java producer's classes.
-    await admin.createTopics([{ topic, partitions: 1, config: { "compression.type": codec } }]);
-    await producer.send(
+    await bus.admin.createTopics([{ topic, partitions: 1, config: { "compression.type": codec } }]);
+    await bus.producer.send(
       topic,
       values.map((value, index) => ({ key: `k${index}`, value, headers: { at: String(index) } })),
     );
@@ -478,13 +447,13 @@ it("reads what Kafka's own code has compressed, by every codec that it has", asy
 });
 
 it("waits for a topic that is made later", async () => {
-  const topic = `topic-${++names}`;
+  const topic = newName();
   const starting = startMember(topic);
   await until("the first refusal", DEADLINE_MS, () =>
     lines.some(({ msg }) => msg.startsWith("waiting for Kafka")),
   );
-  await admin.createTopics([{ topic, partitions: 1 }]);
-  await producer.send(topic, numbered(3));
+  await bus.admin.createTopics([{ topic, partitions: 1 }]);
+  await bus.producer.send(topic, numbered(3));
   const { seen } = await starting;
   await until("the messages", DEADLINE_MS, () => seen.length === 3);
 });
@@ -509,8 +478,8 @@ it("stops while it waits", async () => {
 });
 
 it("surfaces a bug in the handler as a crash, once, and does not go on", async () => {
-  const topic = await newTopic(1);
-  await producer.send(topic, numbered(10));
+  const topic = await newTopic();
+  await bus.producer.send(topic, numbered(10));
   let calls = 0;
   const bug = new TypeError("bug");
   const member = await startMember(topic, {
@@ -530,16 +499,16 @@ it("surfaces a bug in the handler as a crash, once, and does not go on", async (
 
 it("reports an offset that is out of range, and starts that partition again from its beginning", async () => {
   const topic = await newTopic(2);
-  await producer.send(
+  await bus.producer.send(
     topic,
     [0, 1].flatMap((partition) => numbered(10).map((message) => ({ ...message, partition }))),
   );
   const groupId = `group-${topic}`;
-  await admin.setCommitted(groupId, [
+  await bus.admin.setCommitted(groupId, [
     { topic, partition: 0, offset: 5000 },
     { topic, partition: 1, offset: 4 },
   ]);
-  const lags = (await admin.fetchLag(groupId, [topic])).map(({ committed, lag }) => [committed, lag]);
+  const lags = (await bus.admin.fetchLag(groupId, [topic])).map(({ committed, lag }) => [committed, lag]);
   expect(lags).toEqual([
     [5000, 0],
     [4, 6],
@@ -558,9 +527,9 @@ it("reports an offset that is out of range, and starts that partition again from
 });
 
 it("says once which topic is missing, and writes when it is there", async () => {
-  const topic = `topic-${++names}`;
+  const topic = newName();
   let isWritten = false;
-  const sent = producer.send(topic, numbered(1)).then(() => {
+  const sent = bus.producer.send(topic, numbered(1)).then(() => {
     isWritten = true;
   });
   const reported = () => lines.filter(({ level }) => level !== "debug" && level !== "info");
@@ -573,37 +542,37 @@ it("says once which topic is missing, and writes when it is there", async () => 
   expect(reported()).toEqual([
     expect.objectContaining({ topic, msg: "writing to the topic failed, retrying" }),
   ]);
-  await admin.createTopics([{ topic, partitions: 1 }]);
+  await bus.admin.createTopics([{ topic, partitions: 1 }]);
   await sent;
 });
 
 it("administers topics: making twice, configuration, deleting, offsets and lag", async () => {
   const topic = await newTopic(2);
   const config = { "message.timestamp.type": "LogAppendTime" };
-  const other = `topic-${++names}`;
-  await admin.createTopics([
+  const other = newName();
+  await bus.admin.createTopics([
     { topic, partitions: 2 },
     { topic: other, partitions: 1, config },
   ]);
-  expect(await admin.topicConfig(other)).toMatchObject(config);
-  await producer.send(
+  expect(await bus.admin.topicConfig(other)).toMatchObject(config);
+  await bus.producer.send(
     topic,
     numbered(5).map((message) => ({ ...message, partition: 1 })),
   );
-  expect(await admin.fetchOffsets(topic)).toEqual([
+  expect(await bus.admin.fetchOffsets(topic)).toEqual([
     { partition: 0, start: 0, end: 0 },
     { partition: 1, start: 0, end: 5 },
   ]);
   const lags = async () =>
-    (await admin.fetchLag("new-group", [topic])).map(({ committed, lag }) => [committed, lag]);
+    (await bus.admin.fetchLag("new-group", [topic])).map(({ committed, lag }) => [committed, lag]);
   expect(await lags()).toEqual([
     [null, 0],
     [null, 5],
   ]);
-  await expect(admin.fetchOffsets("missing")).rejects.toMatchObject({ code: "fetch_offsets" });
-  await admin.deleteTopics([other]);
-  await admin.deleteTopics([other]);
-  await expect(producer.send(topic, [{ key: null, value: Buffer.alloc(3_000_000) }])).rejects.toMatchObject({
+  await expect(bus.admin.fetchOffsets("missing")).rejects.toMatchObject({ code: "fetch_offsets" });
+  await bus.admin.deleteTopics([other]);
+  await bus.admin.deleteTopics([other]);
+  await expect(bus.producer.send(topic, [{ key: null, value: Buffer.alloc(3_000_000) }])).rejects.toMatchObject({
     code: "produce",
     retryable: false,
   });

@@ -1,61 +1,29 @@
 import {
-  type Admin,
   type BusMessage,
   type BusRange,
-  createAdmin,
   createGroupProgress,
   createProducer,
   createRangeReader,
-  type Producer,
   type RangeReader,
 } from "@conversation-export/bus";
-import { createLogger } from "@conversation-export/runtime";
-import kafkajs, { type Kafka } from "kafkajs";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { openTransaction } from "../system/open-transaction.ts";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { isFullSize } from "../system/size.ts";
 import { until, untilItWorks } from "../system/until.ts";
-import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { useBus } from "../system/test-bus.ts";
 
-let stack: TestStack;
-let admin: Admin;
-let producer: Producer;
 let reader: RangeReader;
-/** Transactions and deletion of records; the project has none. */
-let kafka: Kafka;
-let names = 0;
-const stops: (() => Promise<void>)[] = [];
-
-const log = createLogger({ service: "test", level: "silent" });
-const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
+const bus = useBus();
+const { connection, newTopic, stops } = bus;
 
 beforeAll(async () => {
-  stack = await startTestStack({ servers: ["kafka"] });
-  kafka = new kafkajs.Kafka({ brokers: [...stack.kafka.brokers], logLevel: kafkajs.logLevel.NOTHING });
-  admin = createAdmin(connection());
-  producer = createProducer(connection());
   reader = createRangeReader(connection());
-  for (const client of [admin, producer, reader]) await client.start();
+  await reader.start();
 });
-
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-
-afterAll(async () => {
-  for (const client of [reader, producer, admin]) await client?.stop();
-  await stack?.stop();
-});
-
-const newTopic = async (partitions: number, config: Record<string, string> = {}): Promise<string> => {
-  const topic = `ranges-${++names}`;
-  await admin.createTopics([{ topic, partitions, config }]);
-  return topic;
-};
+afterAll(() => reader?.stop());
 
 const commitWith = async (groupId: string, topic: string, metadata: string | null): Promise<void> => {
   // While paused, it sleeps this long before it can leave.
-  const member = kafka.consumer({ groupId, maxWaitTimeInMs: 100 });
+  const member = bus.kafka.consumer({ groupId, maxWaitTimeInMs: 100 });
   await member.connect();
   await member.subscribe({ topics: [topic] });
   // It only commits; fetches are left to the project's reader.
@@ -74,7 +42,7 @@ const numbers = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, index) => from + index);
 
 const send = (topic: string, values: readonly number[], pad = 0): Promise<void> =>
-  producer.send(
+  bus.producer.send(
     topic,
     values.map((value) => ({
       key: "k",
@@ -129,17 +97,17 @@ it("reads exactly a range, also from the middle of compressed batches and over m
 });
 
 it("tells a topic from one of the same name that was deleted, and reads nothing of it by a former range", async () => {
-  const topic = await newTopic(1);
+  const topic = await newTopic();
   await send(topic, numbers(0, 10));
   const topicId = await reader.topicId(topic);
   expect(topicId).toMatch(/^[\da-f]{32}$/);
-  expect(await admin.fetchTopicId(topic)).toBe(topicId);
+  expect(await bus.admin.fetchTopicId(topic)).toBe(topicId);
   const range = { topic, topicId, partition: 0, from: 3, to: 6 };
   expect(valuesOf(await readAll(range))).toEqual([3, 4, 5]);
-  await admin.deleteTopics([topic]);
+  await bus.admin.deleteTopics([topic]);
   await until("the topic is created anew", 30_000, async () => {
-    await admin.createTopics([{ topic, partitions: 1 }]);
-    return (await admin.fetchTopicId(topic).catch(() => topicId)) !== topicId;
+    await bus.admin.createTopics([{ topic, partitions: 1 }]);
+    return (await bus.admin.fetchTopicId(topic).catch(() => topicId)) !== topicId;
   });
   await send(topic, numbers(20, 40));
   expect(await reader.topicId(topic)).not.toBe(topicId);
@@ -147,7 +115,7 @@ it("tells a topic from one of the same name that was deleted, and reads nothing 
 });
 
 it("counts an offset only in the topic in which it was committed, and one of a tool in any", async () => {
-  const topic = await newTopic(1);
+  const topic = await newTopic();
   const groupId = `group-${topic}`;
   await send(topic, numbers(0, 10));
   const progress = createGroupProgress({ ...connection(), groupId });
@@ -155,11 +123,11 @@ it("counts an offset only in the topic in which it was committed, and one of a t
   stops.push(progress.stop);
   const committed = async () => [
     (await progress.fetch(topic)).partitions[0]?.committed,
-    (await admin.fetchLag(groupId, [topic]))[0]?.committed,
+    (await bus.admin.fetchLag(groupId, [topic]))[0]?.committed,
   ];
-  await admin.setCommitted(groupId, [{ topic, partition: 0, offset: 5 }]);
+  await bus.admin.setCommitted(groupId, [{ topic, partition: 0, offset: 5 }]);
   expect(await committed()).toEqual([5, 5]);
-  const own = kafka.admin();
+  const own = bus.kafka.admin();
   await own.connect();
   stops.push(() => own.disconnect());
   const [before] = await own.fetchOffsets({ groupId, topics: [topic] });
@@ -183,12 +151,8 @@ it("finds places by bus time", async () => {
 });
 
 it("leaves out aborted messages and control records, and passes them at the end of a range", async () => {
-  const topic = await newTopic(1);
-  const open = async (id: string) => {
-    const transaction = await openTransaction(kafka, topic, id);
-    stops.push(transaction.close);
-    return transaction;
-  };
+  const topic = await newTopic();
+  const open = (id: string) => bus.openTransaction(topic, id);
   const [one, two, three] = [await open("one"), await open("two"), await open("three")];
   await one.write("100");
   await two.write("200");
@@ -217,9 +181,9 @@ it("leaves out aborted messages and control records, and passes them at the end 
 });
 
 it("says what is not there: deleted by retention, behind the end, no such partition", async () => {
-  const topic = await newTopic(1);
+  const topic = await newTopic();
   await send(topic, numbers(0, 20));
-  const own = kafka.admin();
+  const own = bus.kafka.admin();
   await own.connect();
   stops.push(() => own.disconnect());
   await own.fetchTopicOffsets(topic);
@@ -239,9 +203,8 @@ it("says what is not there: deleted by retention, behind the end, no such partit
 });
 
 it("ends at once when it is aborted, even while it waits", async () => {
-  const topic = await newTopic(1);
-  const transaction = await openTransaction(kafka, topic, "one");
-  stops.push(transaction.close);
+  const topic = await newTopic();
+  const transaction = await bus.openTransaction(topic, "one");
   await transaction.write("1");
   const stop = new AbortController();
   const reading = readAll({ topic, partition: 0, from: 0, to: 1, signal: stop.signal });
@@ -253,13 +216,13 @@ it("ends at once when it is aborted, even while it waits", async () => {
 });
 
 it("goes on when the broker comes back", async () => {
-  const topic = await newTopic(1);
+  const topic = await newTopic();
   await send(topic, numbers(0, 100), 100_000);
   const got: number[] = [];
   for await (const messages of reader.read({ topic, partition: 0, from: 0, to: 100 })) {
     if (got.length === 0) {
-      await stack.kafka.kill();
-      void stack.kafka.start();
+      await bus.server.kill();
+      void bus.server.start();
     }
     got.push(...offsetsOf(messages));
   }

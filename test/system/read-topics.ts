@@ -1,4 +1,10 @@
-import { type BusMessage, type Connection, createConsumer } from "@conversation-export/bus";
+import {
+  type BusMessage,
+  type BusRange,
+  type Connection,
+  createConsumer,
+  createRangeReader,
+} from "@conversation-export/bus";
 import { until } from "./until.ts";
 
 export const readTopics = async (
@@ -30,4 +36,16 @@ export const readTopics = async (
     await consumer.stop();
   }
   return messages;
+};
+
+export const readRange = async (connection: Connection, range: BusRange): Promise<BusMessage[]> => {
+  const reader = createRangeReader(connection);
+  await reader.start();
+  try {
+    const messages: BusMessage[] = [];
+    for await (const some of reader.read(range)) messages.push(...some);
+    return messages;
+  } finally {
+    await reader.stop();
+  }
 };
