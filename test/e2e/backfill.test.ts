@@ -9,7 +9,6 @@ import { resultOfJob, startJobClient, workOff } from "../system/operator-jobs.ts
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
 
 const CLIENTS = ["acme", "globex"];
@@ -24,17 +23,15 @@ let client: JobClient;
 let folded: Folded;
 const keys = new Map<string, string>();
 
-const sql = (statement: string): Promise<string> =>
-  runSql(system.stack.clickhouse.url("migrator"), statement);
 /** Ends the half minute that readers wait for a killed process's batch; nothing depends on it. */
 const forgetBatchesInFlight = (): Promise<string> =>
-  sql(`INSERT INTO coordination SELECT name, toUnixTimestamp64Micro(now64(6)), 0 FROM coordination
+  system.sql(`INSERT INTO coordination SELECT name, toUnixTimestamp64Micro(now64(6)), 0 FROM coordination
     WHERE startsWith(name, 'stamp of ') GROUP BY name`);
 /** Comparable only while no merge removes superseded rows. */
 const physicalRows = (): Promise<string[]> =>
   // A hash over a NULL column is NULL.
   Promise.all(
-    TABLES.map((table) => sql(`SELECT cityHash64(toString(tuple(*))) AS row FROM ${table} ORDER BY row`)),
+    TABLES.map((table) => system.sql(`SELECT cityHash64(toString(tuple(*))) AS row FROM ${table} ORDER BY row`)),
   );
 
 beforeAll(async () => {
@@ -42,7 +39,7 @@ beforeAll(async () => {
   client = await startJobClient(system.stack.redis.url);
   for (const one of CLIENTS) keys.set(one, await system.key(one));
   // Extends landing back to before the sample.
-  await sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
+  await system.sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
     SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
   const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
   const [ingest] = await Promise.all([
@@ -77,7 +74,7 @@ const sum = (rows: Readonly<Record<string, number>>): number =>
 
 test("bugs that ingest had are gone from all records after a backfill, whose worker is killed twice", async () => {
   expect((await compare()).length).toBeGreaterThan(0);
-  await sql("SYSTEM STOP MERGES");
+  await system.sql("SYSTEM STOP MERGES");
   const before = await physicalRows();
   let jobs = await system.service("jobs", JOBS);
   const tried = await backfill({ ...EVERYTHING, dryRun: true });
@@ -87,7 +84,7 @@ test("bugs that ingest had are gone from all records after a backfill, whose wor
   expect(tried.rows.deleted.handoffs).toBeGreaterThan(10);
   expect(sum(tried.rows.undeletable)).toBe(0);
   expect(await physicalRows()).toEqual(before);
-  await sql("SYSTEM START MERGES");
+  await system.sql("SYSTEM START MERGES");
 
   const { id } = await client.add(backfillJob, EVERYTHING);
   for (const share of [0.1, 0.5]) {
@@ -104,12 +101,12 @@ test("bugs that ingest had are gone from all records after a backfill, whose wor
   expect(done.events.rejected).toBe(0);
   expect(await compare()).toEqual([]);
 
-  await sql("SYSTEM STOP MERGES");
+  await system.sql("SYSTEM STOP MERGES");
   const right = await physicalRows();
   const again = await backfill(EVERYTHING);
   expect(again.records.different).toBe(0);
   expect(await physicalRows()).toEqual(right);
-  await sql("SYSTEM START MERGES");
-  for (const table of TABLES) await sql(`OPTIMIZE TABLE ${table} FINAL`);
+  await system.sql("SYSTEM START MERGES");
+  for (const table of TABLES) await system.sql(`OPTIMIZE TABLE ${table} FINAL`);
   expect(await compare()).toEqual([]);
 });

@@ -9,7 +9,6 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { type ServiceProcess } from "../system/service-process.ts";
 import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
@@ -48,9 +47,6 @@ describe("ingest that is killed and replayed", () => {
     return committed.reduce((sum, { offset }) => sum + (offset ?? 0), 0);
   };
 
-  const rowsWithoutDate = (): Promise<string> =>
-    runSql(system.stack.clickhouse.url("migrator"), ROWS_WITHOUT_DATE);
-
   it("exports every record once, at its latest version, whenever the process dies", async () => {
     const sample = createSample({
       seed,
@@ -68,7 +64,7 @@ describe("ingest that is killed and replayed", () => {
       await until(`ingest gets on (kill ${kill})`, 120_000, async () => (await committedSum()) > from);
       await sleep(Math.random() * 200);
       await ingest.kill("SIGKILL");
-      expect(await rowsWithoutDate(), `kill ${kill}`).toBe("");
+      expect(await system.sql(ROWS_WITHOUT_DATE), `kill ${kill}`).toBe("");
       ingest = await system.service("ingest", INGEST_ENV);
     }
     await sending;
@@ -94,7 +90,7 @@ describe("ingest that is killed and replayed", () => {
     process.kill(pidOf(system.stack.clickhouse), "SIGCONT");
     await until("conversations are written", 60_000, async () => ((await written()) ?? 0) > writtenBefore);
     await ingest.kill("SIGKILL");
-    expect(await rowsWithoutDate()).toBe("");
+    expect(await system.sql(ROWS_WITHOUT_DATE)).toBe("");
     process.kill(pidOf(system.stack.kafka), "SIGCONT");
     await until("the bus answers", 60_000, async () => (await committedSum()) < sent);
     ingest = await system.service("ingest", INGEST_ENV);

@@ -12,7 +12,6 @@ import { bySize, isFullSize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { walk } from "../compare/walk.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CONVERSATIONS = bySize(500, 20_000);
@@ -186,8 +185,7 @@ describe("a window as lines", () => {
       [1, 2, 3, 4].map(() => open(`/v2/export/conversations?${BULK_WINDOW}`, "bulk", LINES)),
     );
     const sent = (): Promise<string> =>
-      runSql(
-        system.stack.clickhouse.url("migrator"),
+      system.sql(
         "SELECT count(), sum(read_rows) FROM system.processes WHERE user = 'reader' AND query LIKE '%FROM conversations%'",
       );
     let progress = "";

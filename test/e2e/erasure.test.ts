@@ -38,20 +38,20 @@ it("hides a person from every list before the rows are gone, and publishes the d
   await until("readers of changes hold the records", 30_000, async () => (await heldOfPerson()) === 4);
 
   // No row is deleted until merges resume.
-  await trial.sql("SYSTEM STOP MERGES");
+  await trial.system.sql("SYSTEM STOP MERGES");
   let address: string;
   try {
     address = await trial.request({ email: "hidden@example.com" });
     await until("no list has the person", 30_000, async () => (await trial.readAll()) === before);
     expect(
-      await trial.sql("SELECT uniqExact(message_id) FROM messages WHERE message_id LIKE 'hidden%'"),
+      await trial.system.sql("SELECT uniqExact(message_id) FROM messages WHERE message_id LIKE 'hidden%'"),
     ).toBe("2\n");
     expect((await trial.statusAt(address)).status).not.toBe("completed");
   } finally {
-    await trial.sql("SYSTEM START MERGES");
+    await trial.system.sql("SYSTEM START MERGES");
   }
   await trial.completed(address);
-  expect(await trial.sql("SELECT count() FROM messages WHERE message_id LIKE 'hidden%'")).toBe("0\n");
+  expect(await trial.system.sql("SELECT count() FROM messages WHERE message_id LIKE 'hidden%'")).toBe("0");
   await until("readers of changes hold none of them", 60_000, async () => (await heldOfPerson()) === 0);
 });
 

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createProducer, type Producer } from "@conversation-export/bus";
 import { createLogger } from "@conversation-export/runtime";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { runSql } from "../system/warehouse-sql.ts";
 import { type Delivered, fold, type Folded } from "../reference/index.ts";
 import { compareExports } from "../compare/compare-exports.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
@@ -182,8 +181,7 @@ describe("a system in trouble", () => {
   });
 
   it("puts the one row that ClickHouse refuses aside, and only that", async () => {
-    const url = system.stack.clickhouse.url("migrator");
-    await runSql(url, "ALTER TABLE messages ADD CONSTRAINT planted CHECK message_id != 'planted-7'");
+    await system.sql("ALTER TABLE messages ADD CONSTRAINT planted CHECK message_id != 'planted-7'");
     const events = Array.from({ length: 40 }, (_, index) => {
       const id = `planted-${index}`;
       const created = ago(120_000 - index);
@@ -207,7 +205,7 @@ describe("a system in trouble", () => {
     expect(
       await metric("conversation_export_ingest_records_rejected_total", { reason: "refused_by_warehouse" }),
     ).toBe(1);
-    await runSql(url, "ALTER TABLE messages DROP CONSTRAINT planted");
+    await system.sql("ALTER TABLE messages DROP CONSTRAINT planted");
   });
 
   it("lets odd and huge messages pass, or puts them aside, and goes on", async () => {
@@ -293,9 +291,7 @@ describe("a system in trouble", () => {
       ({ partition, offset }) =>
         `bitShiftRight(toUInt64(version), 48) = ${partition} AND bitAnd(toUInt64(version), 0xffffffffffff) >= ${offset ?? 0}`,
     );
-    const url = system.stack.clickhouse.url("migrator");
-    const count = await runSql(
-      url,
+    const count = await system.sql(
       `SELECT count() FROM messages WHERE ${beyond.map((one) => `(${one})`).join(" OR ")}`,
     );
     expect(Number(count), "rows written and not committed").toBe(0);
@@ -365,7 +361,6 @@ describe("a system in trouble", () => {
   });
 
   it("reads all of a topic that was created anew and outgrew its positions while ingest stood still, and says so", async () => {
-    const url = system.stack.clickhouse.url("migrator");
     const topic = TOPICS.end_user;
     const ends = await system.admin.fetchOffsets(topic);
     expect(Math.max(...ends.map(({ end }) => end))).toBeGreaterThan(50);
@@ -391,8 +386,8 @@ describe("a system in trouble", () => {
     );
     process.kill(ingest.pid, "SIGCONT");
     await until("every record of the new topic is written", 60_000, async () => {
-      const sql = "SELECT uniqExact(end_user_id) FROM end_users WHERE end_user_id LIKE 'again-%'";
-      return Number(await runSql(url, sql)) === ids.length;
+      const written = "SELECT uniqExact(end_user_id) FROM end_users WHERE end_user_id LIKE 'again-%'";
+      return Number(await system.sql(written)) === ids.length;
     });
     await until("it says so", 30_000, async () => {
       return (await metric("conversation_export_ingest_topics_created_anew_total", { topic })) === 1;

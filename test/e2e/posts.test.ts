@@ -245,13 +245,11 @@ describe("requests that write", () => {
     it("are 503 while Redis is away, and are taken when they come again, within a second as the same", async () => {
       await system.stack.redis.stop();
       const received = async (): Promise<readonly { readonly id: string; readonly at: number }[]> => {
-        const rows = await runSql(
-          system.stack.clickhouse.url("migrator"),
+        const rows = await system.sql(
           `SELECT request_id, toUnixTimestamp64Milli(received_at) FROM data_subject_requests FINAL
             WHERE email = '${EMAIL_PART}-redis@example.com' ORDER BY received_at`,
         );
         return rows
-          .trim()
           .split("\n")
           .map((row) => row.split("\t"))
           .map(([id = "", at]) => ({ id, at: Number(at) }));

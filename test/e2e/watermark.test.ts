@@ -118,9 +118,8 @@ describe("the watermark", () => {
   });
 
   it("stays before what the warehouse has not taken, list by list", async () => {
-    const url = system.stack.clickhouse.url("migrator");
     await system.caughtUp(30_000);
-    await runSql(url, "RENAME TABLE conversations TO hidden");
+    await system.sql("RENAME TABLE conversations TO hidden");
     const held = await send("conversation", 30);
     const message = await send("message", 30);
     await passes("message", message.sentBy);
@@ -133,7 +132,7 @@ describe("the watermark", () => {
     expect(before).toBeLessThan(held.sentBy);
     await passes("message", nowMicros());
     expect(await watermark("conversation")).toBe(before);
-    await runSql(url, "RENAME TABLE hidden TO conversations");
+    await system.sql("RENAME TABLE hidden TO conversations");
     await passes("conversation", message.sentBy);
     expect([...(await readable("conversation"))]).toEqual(expect.arrayContaining(held.ids));
   });

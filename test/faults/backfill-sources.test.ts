@@ -17,7 +17,6 @@ import { resultOfJob, startJobClient, workOff } from "../system/operator-jobs.ts
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
@@ -34,10 +33,8 @@ let folded: Folded;
 let env: Record<string, string>;
 const keys = new Map<string, string>();
 
-const sql = (statement: string): Promise<string> =>
-  runSql(system.stack.clickhouse.url("migrator"), statement);
 const rows = (): Promise<string[]> =>
-  Promise.all(TABLES.map((table) => sql(`SELECT cityHash64(*) AS row FROM ${table} ORDER BY row`)));
+  Promise.all(TABLES.map((table) => system.sql(`SELECT cityHash64(*) AS row FROM ${table} ORDER BY row`)));
 const compare = () => compareExports(system.apiUrl, folded, keys);
 
 beforeAll(async () => {
@@ -73,7 +70,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  for (const table of TABLES) await sql(`TRUNCATE TABLE ${table}`);
+  for (const table of TABLES) await system.sql(`TRUNCATE TABLE ${table}`);
 });
 
 afterAll(async () => {
@@ -103,7 +100,7 @@ it("puts what is on the bus into an empty warehouse, also when its worker is kil
 
   const { id } = await client.add(backfillJob, BASE);
   for (const table of bySize(["landing"], ["landing", "messages"])) {
-    await until("rows", 60_000, async () => (await sql(`SELECT count() FROM ${table}`)).trim() !== "0");
+    await until("rows", 60_000, async () => (await system.sql(`SELECT count() FROM ${table}`)) !== "0");
     await jobs.kill("SIGKILL");
     jobs = await system.service("jobs", env);
   }
@@ -123,7 +120,7 @@ it("puts what is on the bus into an empty warehouse, also when its worker is kil
   expect(corrected.records.different).toBe(0);
   expect(corrected.records.examined).toBeGreaterThan(100);
 
-  for (const table of TABLES) await sql(`TRUNCATE TABLE ${table}`);
+  for (const table of TABLES) await system.sql(`TRUNCATE TABLE ${table}`);
   const one = await backfill({
     window: { by: "offsets", topic: "messages", ranges: [{ partition: 1, from: 3, to: 9 }] },
   });
@@ -227,6 +224,6 @@ it("counts what it stores for a client that is not registered", async () => {
   writeFileSync(join(folder, "a.ndjson"), `${String(event.value)}\n`);
   const { records } = await backfill({ source: { kind: "files", location: folder } });
   expect(records.different).toBe(1);
-  expect(await sql("SELECT client_id, records FROM unregistered_clients FORMAT CSV")).toBe('"Acme",1\n');
+  expect(await system.sql("SELECT client_id, records FROM unregistered_clients FORMAT CSV")).toBe('"Acme",1');
   await jobs.kill("SIGTERM");
 });

@@ -23,7 +23,6 @@ import { ops } from "../system/ops.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
@@ -68,8 +67,6 @@ const followers: { readonly client: string; readonly follower: ChangeFollower }[
 const published: { readonly change: Change; readonly by: number }[] = [];
 const persons: string[] = [];
 
-const sql = (statement: string): Promise<string> =>
-  runSql(system.stack.clickhouse.url("migrator"), statement);
 
 const follow = (): void => {
   for (const [one, key] of keys)
@@ -126,11 +123,11 @@ afterAll(async () => {
 
 /** Extends landing back to before the sample; adds end users old enough to expire. */
 const insertOldEndUsers = async (): Promise<void> => {
-  await sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
+  await system.sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
     SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
-  await sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
+  await system.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
     SELECT '${EXPIRING}', 'end_user', '2026-09-02 00:00:00', concat('old', toString(number)), 0 FROM numbers(20)`);
-  await sql(`INSERT INTO end_users (client_id, end_user_id, version, uploaded_at, date_created, date_updated, record)
+  await system.sql(`INSERT INTO end_users (client_id, end_user_id, version, uploaded_at, date_created, date_updated, record)
     SELECT '${EXPIRING}', concat('old', toString(number)), toUInt128(number + 1) * pow(2, 64)::UInt128,
       '2026-09-02 00:00:00', '2025-03-01 00:00:00',
       toDateTime64('2025-03-01 00:00:00', 6, 'UTC') + toIntervalDay(number % 2 * 500),
@@ -230,7 +227,7 @@ const jobFaults: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   merges: async () => {
     for (const table of ["changes", "conversations", "messages", "end_users"])
-      await sql(`OPTIMIZE TABLE ${table} FINAL`);
+      await system.sql(`OPTIMIZE TABLE ${table} FINAL`);
   },
   "a pause of jobs": () => pause(jobs),
   "a crash of jobs": async () => {
@@ -340,7 +337,7 @@ const settle = async (): Promise<void> => {
 
 const readToTheEnd = async (follower: ChangeFollower): Promise<void> => {
   const stored = Number(
-    await sql(
+    await system.sql(
       "SELECT greatest(toUnixTimestamp64Micro(now64(6)), toUnixTimestamp64Micro(max(stored_at))) FROM changes",
     ),
   );

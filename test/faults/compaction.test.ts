@@ -13,7 +13,6 @@ import { startSystem, type System } from "../system/system.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
@@ -41,11 +40,9 @@ afterAll(async () => {
   await system?.stop();
 });
 
-const sql = (statement: string): Promise<string> =>
-  runSql(system.stack.clickhouse.url("migrator"), statement).then((text) => text.trim());
 
 const partsOf = (table: string): Promise<string> =>
-  sql(`SELECT count() FROM system.parts WHERE active AND table = '${table}' AND partition_id = '202606'
+  system.sql(`SELECT count() FROM system.parts WHERE active AND table = '${table}' AND partition_id = '202606'
     AND database = currentDatabase()`);
 
 const startGate = async (side: CatchPoint["side"]) => {
@@ -154,10 +151,10 @@ it(
     await reading;
 
     expect(differences).toEqual([]);
-    expect(await sql("SELECT count() FROM conversation_updates WHERE client_id = 'bench'")).toBe(
+    expect(await system.sql("SELECT count() FROM conversation_updates WHERE client_id = 'bench'")).toBe(
       String(CONVERSATIONS),
     );
-    expect(await sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
+    expect(await system.sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
     const timesAfter: number[] = [];
     await walkWindow(window("created"), key, (ms) => timesAfter.push(ms));
     const inMs = (values: readonly number[], share: number): string => quantile(values, share).toFixed(0);
@@ -210,17 +207,17 @@ it.each([
     second.gate.release();
     if (flush) await addCompaction(client);
     await resultOf(client);
-    expect(await sql(`SELECT count() FROM conversation_updates WHERE client_id = '${client}'`)).toBe(
+    expect(await system.sql(`SELECT count() FROM conversation_updates WHERE client_id = '${client}'`)).toBe(
       String(conversations),
     );
-    expect(await sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
+    expect(await system.sql("SELECT DISTINCT state FROM upload_windows FINAL")).toBe("compacted");
     // As if the killed processes had been silent for long: the next one removes their rows.
-    await sql("DELETE FROM coordination WHERE startsWith(name, 'jobs ')");
+    await system.sql("DELETE FROM coordination WHERE startsWith(name, 'jobs ')");
     endsWithTest((await system.another("jobs", JOBS_ENV)).process);
     await until(
       "what was left is removed",
       DEADLINE,
-      async () => (await sql("SELECT count() FROM job_keys WHERE startsWith(run_id, 'compact')")) === "0",
+      async () => (await system.sql("SELECT count() FROM job_keys WHERE startsWith(run_id, 'compact')")) === "0",
     );
   },
   2 * DEADLINE,

@@ -10,7 +10,6 @@ import { startJobClient, workOff } from "../system/operator-jobs.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { type BusEvent, createSample } from "../sample/index.ts";
 
 const CLIENT = "acme";
@@ -39,8 +38,6 @@ afterAll(async () => {
   await client?.stop();
   await system?.stop();
 });
-
-const sql = (statement: string) => runSql(system.stack.clickhouse.url("migrator"), statement);
 
 const DAY = 86_400_000;
 const FIRST_DAY = Date.UTC(2026, 9, 4);
@@ -243,10 +240,10 @@ it(
       },
     );
     await system.caughtUp(DEADLINE);
-    const records = await sql(
+    const records = await system.sql(
       "SELECT sum(n) FROM (SELECT uniqExact(conversation_id) AS n FROM conversations UNION ALL SELECT uniqExact(message_id) FROM messages UNION ALL SELECT uniqExact(end_user_id) FROM end_users)",
     );
-    say(`${sent} events are ingested, ${records.trim()} records`);
+    say(`${sent} events are ingested, ${records} records`);
     const before = await readOthers();
     // A conversation in two lists, and two messages.
     expect(before.traces).toBe(PEOPLE * 4);
@@ -270,7 +267,7 @@ it(
     expect(lastSeenAt - begunAt).toBeLessThan(HIDDEN_WITHIN);
     expect(await readOthers()).toEqual({ ...before, traces: 0 });
     for (const request of requests) await completed(request);
-    const longest = await sql(
+    const longest = await system.sql(
       "SELECT max(dateDiff('millisecond', received_at, hidden_at)) FROM data_subject_requests FINAL",
     );
     say(`the requests are completed, all were hidden within ${Number(longest) / 1_000} s`);
@@ -309,7 +306,7 @@ it(
     ]);
     say(`${(searchedBytes / 1e6).toFixed(0)} MB of active parts are searched`);
     // Deletions stay in `changes` for a month.
-    const changes = (await sql("SELECT toString(uuid) FROM system.tables WHERE name = 'changes'")).trim();
+    const changes = await system.sql("SELECT toString(uuid) FROM system.tables WHERE name = 'changes'");
     const elsewhere = [found[TRACE], found[TRACE.toUpperCase()]]
       .flat()
       .filter((file) => file?.includes(changes) === false);

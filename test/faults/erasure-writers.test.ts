@@ -21,7 +21,7 @@ it("needs no Redis to keep writers out: they go on while it is away, and so does
     );
     const over = Date.now() * 1000;
     await until("the watermark goes on", 30_000, async () => {
-      const mark = await trial.sql("SELECT max(version) FROM watermarks WHERE list = 'conversations'");
+      const mark = await trial.system.sql("SELECT max(version) FROM watermarks WHERE list = 'conversations'");
       return Number(mark) > over;
     });
   });
@@ -49,7 +49,7 @@ it("is not defeated by a process that was paused with unwritten records", async 
   process.kill(trial.ingest.pid, "SIGCONT");
   // It judges its records again before writing; only the first tells whom the others are about.
   await trial.ingest.kill("SIGTERM");
-  expect(await trial.sql("SELECT count() FROM landing WHERE record_id = 'held-user'")).toBe("0\n");
+  expect(await trial.system.sql("SELECT count() FROM landing WHERE record_id = 'held-user'")).toBe("0");
   await trial.ingestAgain("conversation-export-ingest");
   // The end user's address was unknown before his own event.
   await until("nothing of the person is left", 30_000, async () => (await trial.readAll()) === before);
@@ -57,8 +57,8 @@ it("is not defeated by a process that was paused with unwritten records", async 
     const { found } = await findInActiveParts(trial.system.stack.clickhouse.url("migrator"), [
       "held-chatter",
     ]);
-    const findings = await trial.sql("SELECT count() FROM suppressions WHERE kind = 'end_user'");
-    return Object.keys(found).length === 0 && findings === "0\n";
+    const findings = await trial.system.sql("SELECT count() FROM suppressions WHERE kind = 'end_user'");
+    return Object.keys(found).length === 0 && findings === "0";
   });
-  expect(await trial.sql("SELECT count() FROM end_users WHERE end_user_id LIKE 'held%'")).toBe("0\n");
+  expect(await trial.system.sql("SELECT count() FROM end_users WHERE end_user_id LIKE 'held%'")).toBe("0");
 });

@@ -13,7 +13,6 @@ import type { ServiceName, ServiceProcess } from "../system/service-process.ts";
 import { bySize } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 
 const VALUES = fileURLToPath(new URL("../../deploy/charts/conversation-export/values.yaml", import.meta.url));
 
@@ -51,8 +50,6 @@ let accomplice = "";
 let neighbours: string[] = [];
 let send: (id: string) => Promise<void>;
 
-const sql = (statement: string): Promise<string> =>
-  runSql(system.stack.clickhouse.url("migrator"), statement);
 
 const startLimited = async (name: ServiceName, env: Record<string, string> = ENV): Promise<Limited> => {
   type Component = { heapPercent: number; resources: { limits: { memory: string } } };
@@ -83,17 +80,17 @@ const ask = async (
 const pageOf = (size: number): string => `/api/v2/export/messages?${WINDOW}&page_size=${size}`;
 
 const storeMessages = (clientId: string, rows: number): Promise<string> =>
-  sql(`INSERT INTO messages (client_id, date_created, message_id, version, record)
+  system.sql(`INSERT INTO messages (client_id, date_created, message_id, version, record)
     SELECT '${clientId}', fromUnixTimestamp64Micro(${DAY_0} + number, 'UTC'), toString(number), 1,
       concat('{"_id":"', toString(number), '","text":"', repeat('x', 2000), '"}') FROM numbers(${rows})`);
 
 const storeSuppressions = (clientId: string, rows: number): Promise<string> =>
-  sql(`INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
+  system.sql(`INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
     SELECT '${clientId}', 'subject', lower(hex(sipHash128(number))), ${DAY_0}, fromUnixTimestamp64Micro(${DAY_0}), 'r'
     FROM numbers(${rows})`);
 
 const storeLargeRequests = (): Promise<string> =>
-  sql(`INSERT INTO data_subject_requests
+  system.sql(`INSERT INTO data_subject_requests
     (client_id, request_id, version, request_type, identifiers, named, status, received_at, updated_at)
     SELECT concat('bulk-', toString(number % 7)), concat(lower(hex(MD5(toString(number)))), '-0'), ${2 ** 48},
       'ERASURE', concat('[', arrayStringConcat(arrayMap(at -> concat('{"type":"chatter_id","value":"',
@@ -209,7 +206,7 @@ it("no client's suppressions, requests, streams or pages stop ingest, jobs or th
   const [filled, work] = await Promise.all([fillRequests(), workBeside("first")]);
   await until("all requests are completed", DEADLINE_MS, async () => {
     const open = "SELECT count() FROM data_subject_requests FINAL WHERE status != 'completed'";
-    return (await sql(open)).trim() === "0";
+    return (await system.sql(open)) === "0";
   });
   const later = await workBeside("second");
   end.abort();

@@ -22,7 +22,6 @@ import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 
 const CLIENT = "acme";
 const REPLAY = "replay";
@@ -86,8 +85,6 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-const sql = (statement: string): Promise<string> =>
-  runSql(system.stack.clickhouse.url("migrator"), statement).then((text) => text.trim());
 
 const read = async ({ list, style, window, pageSize }: Walk): Promise<string[][]> => {
   const pages: string[][] = [];
@@ -102,7 +99,7 @@ const committed = async (group: string): Promise<number> => {
 };
 
 const countMovedRecords = (): Promise<string> =>
-  sql(`SELECT count() FROM (SELECT conversation_id FROM conversations GROUP BY client_id, conversation_id
+  system.sql(`SELECT count() FROM (SELECT conversation_id FROM conversations GROUP BY client_id, conversation_id
     HAVING uniqExact(date_created) > 1)`);
 
 const differences = async (expected: Folded): Promise<unknown[]> => {
@@ -191,7 +188,7 @@ it("shows each record once in every list while its dates change, ingest dies and
     const replay = await system.another("ingest", { ...INGEST_ENV, KAFKA_GROUP_ID: REPLAY });
     await until("the replay gets on", 60_000, async () => (await committed(REPLAY)) > 0);
     await first.process.kill("SIGKILL");
-    expect(await sql(ROWS_WITHOUT_DATE)).toBe("");
+    expect(await system.sql(ROWS_WITHOUT_DATE)).toBe("");
     await system.another("ingest", INGEST_ENV);
     await until("everything is replayed", 120_000, async () => (await committed(REPLAY)) >= replayed);
     await replay.process.kill("SIGTERM");
@@ -213,7 +210,7 @@ it("shows each record once in every list while its dates change, ingest dies and
   console.log(`exports: ${delivery.delivered.length}, walks of each list: at least ${leastPolls()}`);
   expect(problems.slice(0, 20)).toEqual([]);
 
-  expect(await sql(ROWS_WITHOUT_DATE)).toBe("");
+  expect(await system.sql(ROWS_WITHOUT_DATE)).toBe("");
   const expected = fold(delivery.delivered);
   expect(expected.rejected).toEqual([]);
   expect(Number(await countMovedRecords())).toBeGreaterThan(MOVING);

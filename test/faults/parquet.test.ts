@@ -26,7 +26,6 @@ import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 
 const CLIENT = "acme";
 const DEADLINE_MS = 120_000;
@@ -243,7 +242,7 @@ it("changes come with their deletions, and the footer says where to go on", asyn
 
   const deletion = `INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
     VALUES ('${CLIENT}', 'conversation', now64(6), 'gone', 0, true)`;
-  await runSql(system.stack.clickhouse.url("migrator"), deletion);
+  await system.sql(deletion);
   await delivery.send([
     exported("conversation", "new", { _id: "new", date_created: "2026-10-05T00:00:00Z" }),
   ]);
@@ -263,11 +262,11 @@ it("an answer that breaks in the middle is an error to its reader, and no file t
   const broken = await system.key("broken");
   const at = Date.parse("2026-10-05T00:00:00Z") * 1_000;
   // More than a step; the last row holds no record.
-  const sql = `INSERT INTO messages (client_id, date_created, message_id, version, exported_at, uploaded_at, record)
+  const rows = `INSERT INTO messages (client_id, date_created, message_id, version, exported_at, uploaded_at, record)
     SELECT 'broken', fromUnixTimestamp64Micro(${at} + number, 'UTC'), toString(number), 1, 0, now64(6),
       if(number = 49999, 'no record', concat('{"_id":"', toString(number), '","date_created":"2026-10-05T00:00:00.000000+00:00","message_data":{"body":"', hex(sipHash128(number)), '"},"recipient":"bot"}'))
     FROM numbers(50000)`;
-  await runSql(system.stack.clickhouse.url("migrator"), sql);
+  await system.sql(rows);
   const from = (instant: string): Promise<Response> =>
     ask(`/v2/export/messages?created_since=${instant}`, "application/vnd.apache.parquet", broken);
   expect((await from("2026-10-05T00:00:00.049999Z")).status).toBe(500);

@@ -6,7 +6,6 @@ import { ops } from "../system/ops.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { type CatchPoint, startStatementGate, type StatementGate } from "./statement-gate.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
@@ -79,11 +78,9 @@ describe("a topic that is deleted and created anew while ingest stands still", (
     await gate?.close();
   });
 
-  const sql = (statement: string): Promise<string> =>
-    runSql(system.stack.clickhouse.url("migrator"), statement);
   const isOf = (part: string): string => `end_user_id LIKE 'r${round}-${part}-%'`;
   const countOf = async (part: string): Promise<number> =>
-    Number(await sql(`SELECT uniqExact(end_user_id) FROM end_users WHERE ${isOf(part)}`));
+    Number(await system.sql(`SELECT uniqExact(end_user_id) FROM end_users WHERE ${isOf(part)}`));
   const send = async (part: string, count: number): Promise<void> => {
     const time = new Date(Date.now() - 1_000).toISOString();
     const events = Array.from({ length: count }, (_, index) => {
@@ -130,7 +127,7 @@ describe("a topic that is deleted and created anew while ingest stands still", (
     else process.kill(ingest.pid, "SIGCONT");
 
     const claimsAll = async (): Promise<boolean> => {
-      const watermark = await sql("SELECT max(version) FROM watermarks WHERE list = 'end_users'");
+      const watermark = await system.sql("SELECT max(version) FROM watermarks WHERE list = 'end_users'");
       return Number(watermark) > sentAt;
     };
     await until("all of the new topic is said to be readable", PATIENCE_MS, claimsAll);

@@ -13,7 +13,6 @@ import { readMetric } from "../system/metrics-text.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { createSample } from "../sample/index.ts";
 import { conversation, DAY, SECOND } from "../warehouse/records.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
@@ -40,16 +39,14 @@ afterAll(async () => {
   await system?.stop();
 });
 
-const sql = (statement: string): Promise<string> =>
-  runSql(system.stack.clickhouse.url("migrator"), statement);
 const rows = async <Row>(statement: string): Promise<Row[]> => {
-  const text = await sql(`${statement} FORMAT JSONEachRow`);
+  const text = await system.sql(`${statement} FORMAT JSONEachRow`);
   return text
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Row);
 };
-const number = async (statement: string): Promise<number> => Number(await sql(statement));
+const number = async (statement: string): Promise<number> => Number(await system.sql(statement));
 const micros = (expression: string): string => `toString(toUnixTimestamp64Micro(${expression}))`;
 
 const landed = async (): Promise<Map<string, unknown>> => {
@@ -94,7 +91,7 @@ describe("what ingest keeps", () => {
   it("is every accepted event as it came, written with the instant of its rows", async () => {
     expect(await store.coverage()).toBe(null);
     const seed = seedOfRun("landing");
-    await sql("SYSTEM STOP MERGES landing");
+    await system.sql("SYSTEM STOP MERGES landing");
     const ingest = await system.service("ingest", { KAFKA_GROUP_ID: "first", LANDING_DAYS: "9" });
     const before = Date.now();
     await delivery.send(
@@ -237,13 +234,13 @@ describe("coverage", () => {
   const noonOf = (day: number): number => (Math.floor((Date.now() * 1000) / DAY) + day) * DAY + DAY / 2;
   const dropDay = async (at: number): Promise<void> => {
     const partition = new Date(at / 1000).toISOString().slice(0, 10).replaceAll("-", "");
-    await sql(`ALTER TABLE landing DROP PARTITION ${partition}`);
+    await system.sql(`ALTER TABLE landing DROP PARTITION ${partition}`);
   };
   const since = async (): Promise<number | undefined> => (await store.coverage())?.since;
   const behind = (at: number): number => at + 120_000_000;
   const clear = async (): Promise<void> => {
     for (const table of [...RECORD_TABLES, "landing", "landing_gaps"])
-      await sql(`TRUNCATE TABLE ${table} SYNC`);
+      await system.sql(`TRUNCATE TABLE ${table} SYNC`);
   };
 
   it("begins behind the last row whose event is gone, and counts no day that is about to go", async () => {
@@ -268,7 +265,7 @@ describe("coverage", () => {
     expect(await since()).toBe(third + 10 * DAY + 1);
     await writeOnDay(-9, 3);
     await until("the expired day is dropped", 30_000, async () => {
-      await sql("OPTIMIZE TABLE landing FINAL");
+      await system.sql("OPTIMIZE TABLE landing FINAL");
       return (await number("SELECT count() FROM landing WHERE expires_on < today()")) === 0;
     });
   });

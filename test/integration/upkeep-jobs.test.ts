@@ -25,7 +25,6 @@ import { bySize } from "../system/size.ts";
 import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { topologyOf } from "../system/shards.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 
 const JOBS_ENV = { JOB_LOCK_MS: "2000", ...NO_SCHEDULES };
@@ -56,7 +55,6 @@ afterAll(async () => {
   await system?.stop();
 });
 
-const sql = (text: string): Promise<string> => runSql(system.stack.clickhouse.url("migrator"), text);
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 const message = (id: string, time: number, data: Record<string, unknown> = {}, clientId = "acme") =>
@@ -101,7 +99,7 @@ const deadLettersOf = async (reason: string): Promise<number[]> => {
 };
 
 const readable = async (prefix: string): Promise<number> =>
-  Number(await sql(`SELECT count() FROM messages FINAL WHERE startsWith(message_id, '${prefix}')`));
+  Number(await system.sql(`SELECT count() FROM messages FINAL WHERE startsWith(message_id, '${prefix}')`));
 
 it("replays dead letters by reason, once, and lets a record that fails again not loop", async () => {
   const soon = Date.now() + 60_000;
@@ -123,7 +121,7 @@ it("replays dead letters by reason, once, and lets a record that fails again not
   expect(first.skipped.notMatching).toBe(1);
   await until("the record is readable", 10_000, async () => (await readable("early")) === 1);
   // It has the version of its first arrival.
-  const stored = await sql(
+  const stored = await system.sql(
     "SELECT toString(version % pow(2, 48)::UInt128) FROM messages WHERE message_id = 'early'",
   );
   expect(Number(stored)).toBe(place?.arrival.offset);
@@ -149,11 +147,11 @@ it("replays dead letters by reason, once, and lets a record that fails again not
   /** All but the stamp, which the text repeats. */
   const row = `SELECT * EXCEPT (uploaded_at, record),
     replaceRegexpOne(record, '"record_last_updated":"[^"]*"', '') ${early}`;
-  const [before, uploaded] = [await sql(row), await sql(`SELECT uploaded_at ${early}`)];
+  const [before, uploaded] = [await system.sql(row), await system.sql(`SELECT uploaded_at ${early}`)];
   expect(await resultOf(replayJob, { ...one, again: true })).toMatchObject({ read: 1, replayed: 1 });
-  const isStored = async () => (await sql(`SELECT uploaded_at ${early}`)) !== uploaded;
+  const isStored = async () => (await system.sql(`SELECT uploaded_at ${early}`)) !== uploaded;
   await until("it is stored again", 10_000, isStored);
-  expect(await sql(row)).toBe(before);
+  expect(await system.sql(row)).toBe(before);
   expect(await readable("early")).toBe(1);
 });
 
@@ -185,7 +183,7 @@ it("replays every dead letter once although the worker is killed twice", async (
   const deadLettersBefore = await deadLettersEnd();
   const noted = async (): Promise<number> =>
     Number(
-      await sql("SELECT uniqExact(dead_letter_partition, dead_letter_offset) FROM replayed_dead_letters"),
+      await system.sql("SELECT uniqExact(dead_letter_partition, dead_letter_offset) FROM replayed_dead_letters"),
     );
 
   const before = await noted();
@@ -240,9 +238,9 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
     ["landing", "uploaded_at"],
     ["changes", "stored_at"],
   ]) {
-    await sql(`INSERT INTO ${table} SELECT * REPLACE (${came} - INTERVAL 1 HOUR AS ${came}) FROM ${table}
+    await system.sql(`INSERT INTO ${table} SELECT * REPLACE (${came} - INTERVAL 1 HOUR AS ${came}) FROM ${table}
       WHERE client_id = 'forgetful' SETTINGS log_comment = 'stamped'`);
-    await sql(`ALTER TABLE ${table} DELETE WHERE client_id = 'forgetful'
+    await system.sql(`ALTER TABLE ${table} DELETE WHERE client_id = 'forgetful'
       AND ${came} > now64(6) - INTERVAL 30 MINUTE SETTINGS mutations_sync = 2`);
   }
 
@@ -274,7 +272,7 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
     expect.objectContaining({ clientId: "forgetful", readable: 1, expired: 1, missing: 0 }),
   );
 
-  await sql("DELETE FROM messages WHERE message_id = 'lost'");
+  await system.sql("DELETE FROM messages WHERE message_id = 'lost'");
   const store = createReconcileStore({
     session: sessions.open(system.stack.clickhouse.url("jobs"), topologyOf(system.stack)),
     now: Date.now,
@@ -293,7 +291,7 @@ it("finds what is on the bus and not readable, and tells apart what explains it"
   expect(failed.reason).toMatch(
     / 1 exports of .* are not readable, such as messages\/\d+\/\d+ \(globex, messages\)$/,
   );
-  expect(await sql("SELECT count() FROM job_keys")).toBe("0\n");
+  expect(await system.sql("SELECT count() FROM job_keys")).toBe("0");
   const missing = { topic: "messages", fate: "missing" };
   expect(await readMetric(jobs.metricsUrl, "conversation_export_reconciled_messages_total", missing)).toBe(1);
   await send([message("lost", Date.now() - 1_000, {}, "globex")]);
@@ -326,26 +324,26 @@ it("finds a record that lacks its place in a list, a handoff, or its entry of ch
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
   // A superseded entry is no loss.
   const isLatest = `date_updated = fromUnixTimestamp64Milli(${created + 3}, 'UTC')`;
-  await sql(`DELETE FROM conversation_updates WHERE client_id = 'initech' AND NOT ${isLatest}`);
+  await system.sql(`DELETE FROM conversation_updates WHERE client_id = 'initech' AND NOT ${isLatest}`);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 
   // Nor is one whose date a backfill corrected: two rows of one version.
   const corrected = "* REPLACE (date_updated + toIntervalHour(1) AS date_updated, now64(6) AS uploaded_at)";
   for (const table of ["conversations", "conversation_updates"])
-    await sql(`INSERT INTO ${table} SELECT ${corrected} FROM ${table} AS t
+    await system.sql(`INSERT INTO ${table} SELECT ${corrected} FROM ${table} AS t
       WHERE conversation_id = 'whole' AND t.${isLatest}`);
-  await sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
+  await system.sql(`INSERT INTO changes (client_id, kind, stored_at, id, date_created)
     SELECT client_id, 'conversation', uploaded_at, conversation_id, date_created FROM conversations
     WHERE conversation_id = 'whole' SETTINGS log_comment = 'stamped'`);
-  await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'whole' AND ${isLatest}`);
+  await system.sql(`DELETE FROM conversation_updates WHERE conversation_id = 'whole' AND ${isLatest}`);
   expect((await resultOf(reconcileJob, window)).missing).toBe(0);
 
-  await sql(`DELETE FROM conversation_updates WHERE conversation_id = 'unlisted' AND ${isLatest}`);
-  await sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
-  await sql("DELETE FROM record_dates WHERE endsWith(record, '/dated')");
-  await sql("DELETE FROM changes WHERE id = 'untold'");
+  await system.sql(`DELETE FROM conversation_updates WHERE conversation_id = 'unlisted' AND ${isLatest}`);
+  await system.sql("DELETE FROM handoffs WHERE conversation_id = 'alone' AND target = 'desk'");
+  await system.sql("DELETE FROM record_dates WHERE endsWith(record, '/dated')");
+  await system.sql("DELETE FROM changes WHERE id = 'untold'");
   // The entry of a deletion says nothing of a row.
-  await sql(`INSERT INTO changes SELECT client_id, 'message', uploaded_at, message_id, date_created, true
+  await system.sql(`INSERT INTO changes SELECT client_id, 'message', uploaded_at, message_id, date_created, true
     FROM messages WHERE message_id = 'untold' SETTINGS log_comment = 'stamped'`);
   const failed = await ended(reconcileJob, window);
   expect(failed).toMatchObject({ state: "failed", attempt: 1 });

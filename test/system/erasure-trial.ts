@@ -5,7 +5,6 @@ import { createDelivery, type Delivery } from "./deliver.ts";
 import type { ServiceProcess } from "./service-process.ts";
 import { startSystem, type System } from "./system.ts";
 import { until } from "./until.ts";
-import { runSql } from "./warehouse-sql.ts";
 
 export const CLIENT = "acme";
 const CREATED = "2026-10-04T00:00:00Z";
@@ -19,7 +18,6 @@ export type ErasureTrial = {
   readonly jobs: ServiceProcess;
   ingest: ServiceProcess;
   readonly key: string;
-  sql(statement: string): Promise<string>;
   event(kind: BusEvent["kind"], id: string, data: Record<string, unknown>): BusEvent;
   person(name: string): BusEvent[];
   /** Without stamps. */
@@ -41,7 +39,6 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     system.service("jobs", ENV),
     system.service("export-api"),
   ]);
-  const sql = (statement: string) => runSql(system.stack.clickhouse.url("migrator"), statement);
 
   let exported = 0;
   const event = (kind: BusEvent["kind"], id: string, data: Record<string, unknown>): BusEvent => {
@@ -118,7 +115,7 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     expect(list.data[0]?.request_id).toBe(address.split("/").at(-1));
     const id = address.split("/").at(-1) ?? "";
     const noted = `SELECT state FROM audit WHERE command = 'erasure' AND arguments LIKE '%${id}%' ORDER BY at FORMAT TSV`;
-    await until("the audit has it", 10_000, async () => (await sql(noted)).trim() === "begun\ndone");
+    await until("the audit has it", 10_000, async () => (await system.sql(noted)) === "begun\ndone");
   };
 
   const trial: ErasureTrial = {
@@ -127,7 +124,6 @@ export const startErasureTrial = async (name: string): Promise<ErasureTrial> => 
     jobs,
     ingest,
     key,
-    sql,
     event,
     person,
     readAll,

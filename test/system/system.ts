@@ -19,6 +19,7 @@ import { type ServiceName, type ServiceProcess, startService } from "./service-p
 import type { KafkaCluster } from "./kafka-cluster.ts";
 import { clusterVariables, rememberShards, SHARDS } from "./shards.ts";
 import { until } from "./until.ts";
+import { runSql } from "./warehouse-sql.ts";
 
 const PARTITIONS = 3;
 
@@ -53,6 +54,8 @@ export type RunningSystem = {
   anotherApi(env: Readonly<Record<string, string>>): Promise<{ process: ServiceProcess; apiUrl: string }>;
   /** Creates a missing client; default scope: export. @throws Error when another file has the client */
   key(clientId: string, scopes?: readonly string[]): Promise<string>;
+  /** Of a user who may do everything, without white space at its end. */
+  sql(statement: string): Promise<string>;
   caughtUp(deadlineMs: number, groupId?: string): Promise<void>;
   stop(): Promise<void>;
 };
@@ -226,6 +229,7 @@ export const connectTo = async (
       });
       return key;
     },
+    sql: async (statement) => (await runSql(addresses.clickhouse.migrator, statement)).trim(),
     caughtUp: async (deadlineMs, groupId = GROUP) => {
       const topics = Object.values(TOPICS);
       let ends: readonly (number | null)[] | undefined;
