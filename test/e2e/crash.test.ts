@@ -7,7 +7,7 @@ import { readMetric } from "../system/metrics-text.ts";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { type ServiceProcess } from "../system/service-process.ts";
-import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
+import { startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { createSample } from "../sample/index.ts";
 import { stopProcess } from "../system/stop-process.ts";
@@ -42,11 +42,6 @@ describe("ingest that is killed and replayed", () => {
   });
   afterAll(() => system?.stop());
 
-  const committedSum = async (): Promise<number> => {
-    const committed = await system.admin.fetchCommitted(GROUP, Object.values(TOPICS));
-    return committed.reduce((sum, { offset }) => sum + (offset ?? 0), 0);
-  };
-
   it("exports every record once, at its latest version, whenever the process dies", async () => {
     const sample = createSample({
       seed,
@@ -61,7 +56,7 @@ describe("ingest that is killed and replayed", () => {
     const sending = delivery.send(sample);
     for (let kill = 1; kill <= KILLS; kill += 1) {
       const from = (total * (kill - 1)) / (KILLS + 1);
-      await until(`ingest gets on (kill ${kill})`, 120_000, async () => (await committedSum()) > from);
+      await until(`ingest gets on (kill ${kill})`, 120_000, async () => (await system.committed()) > from);
       await sleep(Math.random() * 200);
       await ingest.kill("SIGKILL");
       expect(await system.sql(ROWS_WITHOUT_DATE), `kill ${kill}`).toBe("");
@@ -92,7 +87,7 @@ describe("ingest that is killed and replayed", () => {
     await ingest.kill("SIGKILL");
     expect(await system.sql(ROWS_WITHOUT_DATE)).toBe("");
     process.kill(pidOf(system.stack.kafka), "SIGCONT");
-    await until("the bus answers", 60_000, async () => (await committedSum()) < sent);
+    await until("the bus answers", 60_000, async () => (await system.committed()) < sent);
     ingest = await system.service("ingest", INGEST_ENV);
     await system.caughtUp(120_000);
 

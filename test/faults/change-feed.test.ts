@@ -67,7 +67,6 @@ const followers: { readonly client: string; readonly follower: ChangeFollower }[
 const published: { readonly change: Change; readonly by: number }[] = [];
 const persons: string[] = [];
 
-
 const follow = (): void => {
   for (const [one, key] of keys)
     for (const list of LISTS)

@@ -40,7 +40,6 @@ afterAll(async () => {
   await system?.stop();
 });
 
-
 const partsOf = (table: string): Promise<string> =>
   system.sql(`SELECT count() FROM system.parts WHERE active AND table = '${table}' AND partition_id = '202606'
     AND database = currentDatabase()`);

@@ -50,7 +50,6 @@ let accomplice = "";
 let neighbours: string[] = [];
 let send: (id: string) => Promise<void>;
 
-
 const startLimited = async (name: ServiceName, env: Record<string, string> = ENV): Promise<Limited> => {
   type Component = { heapPercent: number; resources: { limits: { memory: string } } };
   const chart = parse(readFileSync(VALUES, "utf8")) as Record<string, Component>;

@@ -7,7 +7,7 @@ import { createDelivery } from "../system/deliver.ts";
 import { ops } from "../system/ops.ts";
 import type { ServiceName, ServiceProcess } from "../system/service-process.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
-import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
+import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { createSample } from "../sample/index.ts";
 
@@ -114,21 +114,16 @@ describe("three processes of ingest, two of export-api, two of jobs", () => {
       clients: CLIENTS,
     });
     const total = sample.totals().events;
-    const committed = async (): Promise<number> =>
-      (await system.admin.fetchCommitted(GROUP, Object.values(TOPICS))).reduce(
-        (sum, { offset }) => sum + (offset ?? 0),
-        0,
-      );
     const sending = delivery.send(sample);
     for (let kill = 1; kill <= KILLS; kill += 1) {
       const from = (total * (kill - 1)) / (KILLS + 1);
-      await until("ingest gets on", 60_000, async () => (await committed()) > from);
+      await until("ingest gets on", 60_000, async () => (await system.committed()) > from);
       const names = ["ingest", "jobs", "export-api"] as const;
       await Promise.all(names.map(killOne));
       await until(
         "the rest gets on",
         60_000,
-        async () => (await committed()) > from + total / (KILLS + 1) / 2,
+        async () => (await system.committed()) > from + total / (KILLS + 1) / 2,
       );
       await Promise.all(names.map(add));
       client.addresses.splice(0, client.addresses.length, ...of("export-api").map(({ apiUrl }) => apiUrl));

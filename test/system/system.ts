@@ -56,6 +56,8 @@ export type RunningSystem = {
   key(clientId: string, scopes?: readonly string[]): Promise<string>;
   /** Of a user who may do everything, without white space at its end. */
   sql(statement: string): Promise<string>;
+  /** Events of all topics up to the offsets that the group has committed. */
+  committed(groupId?: string): Promise<number>;
   caughtUp(deadlineMs: number, groupId?: string): Promise<void>;
   stop(): Promise<void>;
 };
@@ -230,6 +232,10 @@ export const connectTo = async (
       return key;
     },
     sql: async (statement) => (await runSql(addresses.clickhouse.migrator, statement)).trim(),
+    committed: async (groupId = GROUP) => {
+      const offsets = await admin.fetchCommitted(groupId, Object.values(TOPICS));
+      return offsets.reduce((sum, { offset }) => sum + (offset ?? 0), 0);
+    },
     caughtUp: async (deadlineMs, groupId = GROUP) => {
       const topics = Object.values(TOPICS);
       let ends: readonly (number | null)[] | undefined;
