@@ -1,21 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import { type Change, createRestless, exportedAt } from "../sample/restless.ts";
+import { createRestless } from "../sample/restless.ts";
 import type { Random } from "../sample/values/random.ts";
 import type { Delivery } from "../system/deliver.ts";
 import type { System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { type ChangeFollower, type ChangeList, createChangeFollower } from "./change-follower.ts";
+import { createPublishedChanges } from "./published-changes.ts";
 import { walk } from "./walk.ts";
 
 const LISTS: readonly ChangeList[] = ["conversations", "messages", "end_users"];
-const LIST_OF = { conversation: "conversations", message: "messages", end_user: "end_users" } as const;
 const WALKED = ["conversations", "messages"] as const;
 const DEADLINE_MS = 60_000;
 export const EVER = "created_since=1970-01-01T00:00:00Z&created_to=2105-12-31T00:00:00Z";
-
-/** `by`: on the bus, ms. */
-type Published = { readonly change: Change; by: number };
 
 export type RestlessReaders = {
   begin(): Promise<void>;
@@ -36,37 +33,13 @@ export const createRestlessReaders = (deps: {
   readonly records: number;
 }): RestlessReaders => {
   const { system, delivery, random, seed, client, key, records } = deps;
-  const published: Published[] = [];
-  let compared = 0;
+  const published = createPublishedChanges(delivery);
   const change = createRestless({ seed, client, records, now: Date.now });
   const followers = LISTS.map((list) => createChangeFollower({ apiUrl: system.apiUrl, key, list }));
 
-  const publish = async (): Promise<void> => {
-    const changes = Array.from({ length: 1 + random.int(40) }, change);
-    const sent = changes.map((one): Published => ({ change: one, by: Infinity }));
-    published.push(...sent);
-    await delivery.send(changes.map(({ event }) => event));
-    const by = Date.now();
-    for (const one of sent) one.by = by;
-  };
-
-  /** In ms. */
-  const missingAt = (list: ChangeList, watermark: number, held: ReadonlyMap<string, string>): string[] => {
-    const wanted = new Map<string, number>();
-    for (const { change: one, by } of published)
-      if (by < watermark && LIST_OF[one.kind] === list)
-        wanted.set(one.id, Math.max(one.time, wanted.get(one.id) ?? 0));
-    compared += wanted.size;
-    return [...wanted].flatMap(([id, time]) => {
-      const text = held.get(id);
-      if (text === undefined) return [`${id} is missing`];
-      return exportedAt(text) >= time ? [] : [`${id} of ${time} is older: ${text}`];
-    });
-  };
-
-  /** In ms. */
-  const restlessSince = (since: number): ReadonlySet<string> =>
-    new Set(published.flatMap(({ change: one, by }) => (by < since ? [] : [one.id])));
+  const { missingAt } = published;
+  const publish = (): Promise<void> =>
+    published.publish(Array.from({ length: 1 + random.int(40) }, change));
 
   const watermarkOf = async (list: (typeof WALKED)[number]): Promise<number> => {
     const answer = await fetch(`${system.apiUrl}/v2/export/${list}?${EVER}&page_size=100`, {
@@ -84,7 +57,7 @@ export const createRestlessReaders = (deps: {
     const found = await walk(`${system.apiUrl}/v2/export/${list}?${EVER}&page_size=${size}`, key);
     const ids = found.map((text) => (JSON.parse(text) as { _id: string })._id);
     const held = new Map(ids.map((id, at) => [id, found[at] ?? ""]));
-    const moving = restlessSince(watermark);
+    const moving = published.restlessSince(watermark);
     const missing = missingAt(list, watermark, held).filter((text) => !moving.has(text.split(" ")[0] ?? ""));
     expect(missing, `${list} by creation, pages of ${size}`).toEqual([]);
     const twice = ids.filter((id, at) => ids.indexOf(id) !== at && !moving.has(id));
@@ -137,7 +110,7 @@ export const createRestlessReaders = (deps: {
       ];
       await Promise.race([sleep(ms), Promise.all(working)]).finally(() => (isDone = true));
       await Promise.all(working);
-      return { events: published.length, walks, compared };
+      return { events: published.count(), walks, compared: published.compared() };
     },
     async settle() {
       const now = Date.now();

@@ -4,13 +4,14 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { compareExports } from "../compare/compare-exports.ts";
 import { type ChangeFollower, type ChangeList, createChangeFollower } from "../compare/change-follower.ts";
+import { createPublishedChanges, type PublishedChanges } from "../compare/published-changes.ts";
 import { createStableLedger, type StableLedger } from "../compare/stable-ledger.ts";
 import { createUpdateFollower, type UpdateFollower } from "../compare/update-follower.ts";
 import { walk } from "../compare/walk.ts";
 import { type SlowNetwork, startSlowNetwork } from "./slow-network.ts";
 import { checksum, fold, normaliseExported } from "../reference/index.ts";
 import { createSample } from "../sample/index.ts";
-import { type Change, createRestless, exportedAt, personOf } from "../sample/restless.ts";
+import { type Change, createRestless, personOf } from "../sample/restless.ts";
 import { createRandom, type Random } from "../sample/values/random.ts";
 import { closeAllWindows } from "../system/compaction-load.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
@@ -24,6 +25,7 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { stopProcess } from "../system/stop-process.ts";
+import { shuffled } from "../warehouse/random.ts";
 
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
 /** Longer than readers lag. */
@@ -63,8 +65,7 @@ let ingests: readonly KeptProcess[];
 let changes: Readonly<Record<"restless" | "old" | "young", () => Change>>;
 const keys = new Map<string, string>();
 const followers: { readonly client: string; readonly follower: ChangeFollower }[] = [];
-/** Latest export by kind and id; `by`: when the bus had it, ms. */
-const published: { readonly change: Change; readonly by: number }[] = [];
+let published: PublishedChanges;
 const persons: string[] = [];
 
 const follow = (): void => {
@@ -89,6 +90,7 @@ beforeAll(async () => {
   await ops(operator, "clients", "set", EXPIRING, "--retention-days", "365");
   client = await startJobClient(system.stack.redis.url);
   delivery = createDelivery(system);
+  published = createPublishedChanges(delivery);
   const common = { seed, records: RECORDS, now: Date.now };
   changes = {
     restless: createRestless({ ...common, client: RESTLESS }),
@@ -133,14 +135,8 @@ const insertOldEndUsers = async (): Promise<void> => {
       concat('{"end_user_id":"old', toString(number), '"}') FROM numbers(20)`);
 };
 
-const publish = async (changes: readonly Change[]): Promise<void> => {
-  await delivery.send(changes.map(({ event }) => event));
-  const by = Date.now();
-  for (const change of changes) published.push({ change, by });
-};
-
-const sample = () => {
-  const events = [
+const sample = () =>
+  shuffled(random, [
     ...createSample({
       seed,
       conversations: SAMPLE,
@@ -150,14 +146,7 @@ const sample = () => {
       nonstandardShare: 0.15,
       poisonShare: 0,
     }),
-  ];
-  for (let at = events.length - 1; at > 0; at -= 1) {
-    const other = random.int(at + 1);
-    const [one, two] = [events[at], events[other]];
-    if (one !== undefined && two !== undefined) [events[at], events[other]] = [two, one];
-  }
-  return events;
-};
+  ]);
 
 const expire = (): Promise<void> =>
   delivery.send(
@@ -263,20 +252,6 @@ const sizeOf = (): number | "lines" =>
   random.chance(0.2) ? "lines" : 1 + random.int(random.pick([20, 2_000]));
 const isKept = (): boolean => !random.chance(0.05);
 
-const missingAt = ({ follower }: (typeof followers)[number], watermark: number): string[] => {
-  const wanted = new Map<string, number>();
-  for (const { change, by } of published) {
-    if (by >= watermark || LIST_OF[change.kind] !== follower.list) continue;
-    wanted.set(change.id, Math.max(change.time, wanted.get(change.id) ?? 0));
-  }
-  return [...wanted].flatMap(([id, time]) => {
-    const text = follower.held.get(id);
-    if (text === undefined) return [`${id} is missing`];
-    return exportedAt(text) >= time ? [] : [`${id} of ${time} is older: ${text}`];
-  });
-};
-const LIST_OF = { conversation: "conversations", message: "messages", end_user: "end_users" } as const;
-
 type Load = { stop(): Promise<void> };
 
 const startLoad = (): Load => {
@@ -290,11 +265,13 @@ const startLoad = (): Load => {
   const read = async (one: (typeof followers)[number]): Promise<void> => {
     const { watermark, stableUpTo } = await one.follower.toTheEnd(sizeOf, isKept);
     if (one.client !== RESTLESS) return;
-    expect(missingAt(one, watermark), `watermark ${watermark}, stableUpTo ${stableUpTo}`).toEqual([]);
+    const { list, held } = one.follower;
+    const missing = published.missingAt(list, watermark, held);
+    expect(missing, `watermark ${watermark}, stableUpTo ${stableUpTo}`).toEqual([]);
   };
   const working = [
     again(
-      () => publish(Array.from({ length: 1 + random.int(40) }, changes.restless)),
+      () => published.publish(Array.from({ length: 1 + random.int(40) }, changes.restless)),
       () => random.int(bySize(1_600, 400)),
     ),
     again(expire, () => random.int(2_000)),
