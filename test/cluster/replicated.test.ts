@@ -8,6 +8,7 @@ import { createRandom } from "../sample/values/random.ts";
 import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { ops } from "../system/ops.ts";
+import { requestErasure } from "../system/request-erasure.ts";
 import { clusterVariables } from "../system/shards.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
@@ -68,10 +69,6 @@ const publish = async (id: string, data: object = {}): Promise<void> => {
     }),
   ]);
 };
-const headers = (): Readonly<Record<string, string>> => ({
-  authorization: `Bearer ${key}`,
-  "content-type": "application/json",
-});
 const untilRefused = async (): Promise<void> => {
   const refused = (): Promise<string> =>
     sqlAt(0, "SELECT sum(value) FROM system.errors WHERE name = 'TOO_FEW_LIVE_REPLICAS' FORMAT TSV");
@@ -193,17 +190,8 @@ describe.skipIf(!isWhole)("replicas of ClickHouse with Keeper", () => {
       await until("the record is readable", DEADLINE_MS, () => hasAt(apiUrl, "gone-conversation"));
     // Mutations stop with the merges until that server restarts.
     await sqlAt(1, "SYSTEM STOP MERGES");
-    const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
-      method: "POST",
-      headers: headers(),
-      body: JSON.stringify({ type: "ERASURE", email: "gone@example.com" }),
-    });
-    expect(answer.status).toBe(200);
-    const address = new URL(answer.headers.get("location") ?? "", system.apiUrl).href;
-    const isCompleted = async (): Promise<boolean> => {
-      const request = await fetch(address, { headers: headers() });
-      return ((await request.json()) as { status: string }).status === "completed";
-    };
+    const request = await requestErasure(system.apiUrl, key, { email: "gone@example.com" });
+    const isCompleted = async (): Promise<boolean> => (await request.status()) === "completed";
     await until("a deletion waits for the second server", DEADLINE_MS, async () => {
       const waiting = "SELECT count() FROM system.mutations WHERE NOT is_done FORMAT TSV";
       return (await sqlAt(1, waiting)).trim() !== "0";

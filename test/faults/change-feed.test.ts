@@ -21,6 +21,7 @@ import { readMetric } from "../system/metrics-text.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { startJobClient, workOff } from "../system/operator-jobs.ts";
 import { ops } from "../system/ops.ts";
+import { requestErasure } from "../system/request-erasure.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -171,21 +172,10 @@ const erase = async (): Promise<void> => {
   persons.push(name);
   await delivery.send(personOf(RESTLESS, name, new Date().toISOString()));
   await untilPassed(GROUP);
-  const headers = { authorization: `Bearer ${keys.get(RESTLESS)}`, "content-type": "application/json" };
-  const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify({ type: "ERASURE", email: `${name}@example.com` }),
-  });
-  expect(answer.status).toBe(200);
+  const subject = { email: `${name}@example.com` };
+  const request = await requestErasure(system.apiUrl, keys.get(RESTLESS) ?? "", subject);
   await delivery.send(personOf(RESTLESS, name, new Date().toISOString()));
-  const { pathname, origin } = new URL(answer.headers.get("location") ?? "", system.apiUrl);
-  await until("the request is completed", DEADLINE_MS, async () => {
-    const asked = await fetch(`${origin}${pathname}`, { headers });
-    const { status } = (await asked.json()) as { status: string };
-    expect(status).not.toBe("failed");
-    return status === "completed";
-  });
+  await request.completed(DEADLINE_MS);
 };
 
 const pause = async (paused: KeptProcess): Promise<void> => {

@@ -7,6 +7,7 @@ import { createPlaces, sendEvents } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { findInActiveParts } from "../compare/part-bytes.ts";
 import { startJobClient, workOff } from "../system/operator-jobs.ts";
+import { requestErasure } from "../system/request-erasure.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -113,7 +114,7 @@ const events = function* (seed: string): Generator<BusEvent> {
 };
 
 const ask = async (path: string, headers: Record<string, string> = {}): Promise<Response> => {
-  const url = path.startsWith("http") ? path : new URL(path, system.apiUrl).href;
+  const url = new URL(path, system.apiUrl).href;
   const answer = await fetch(url, { headers: { authorization: `Bearer ${key}`, ...headers } });
   if (answer.status !== 200) throw new Error(`${answer.status} for ${url}: ${await answer.text()}`);
   return answer;
@@ -190,22 +191,6 @@ const readOthers = async () => {
   return { others: { lists, endUsers: await endUsers() }, traces };
 };
 
-const erase = async (body: Record<string, unknown>): Promise<string> => {
-  const answer = await fetch(`${system.apiUrl}/v2/data-subject-request`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ type: "ERASURE", ...body }),
-  });
-  expect(answer.status).toBe(200);
-  return answer.headers.get("location") ?? "";
-};
-const completed = (location: string): Promise<void> =>
-  until("the request is completed", DEADLINE, async () => {
-    const { status } = (await (await ask(location)).json()) as { status: string };
-    expect(status).not.toBe("failed");
-    return status === "completed";
-  });
-
 const erasuresBegunAt = async (): Promise<number> => {
   const jobs = await client.list({ names: ["erasure"], limit: 1_000 });
   const ofRequests = jobs.filter(({ id }) => id.startsWith(erasureJobId("")));
@@ -249,7 +234,9 @@ it(
     expect(before.traces).toBe(PEOPLE * 4);
 
     await system.service("jobs", ENV);
-    const requests = await Promise.all(names.map((name, index) => erase(requestOf(name, index))));
+    const requests = await Promise.all(
+      names.map((name, index) => requestErasure(system.apiUrl, key, requestOf(name, index))),
+    );
     say("the requests are accepted");
     const acceptedAt = performance.now();
     let lastSeenAt = 0;
@@ -266,7 +253,7 @@ it(
     const begunAt = await erasuresBegunAt();
     expect(lastSeenAt - begunAt).toBeLessThan(HIDDEN_WITHIN);
     expect(await readOthers()).toEqual({ ...before, traces: 0 });
-    for (const request of requests) await completed(request);
+    for (const request of requests) await request.completed(DEADLINE);
     const longest = await system.sql(
       "SELECT max(dateDiff('millisecond', received_at, hidden_at)) FROM data_subject_requests FINAL",
     );
