@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { type Admin, type BusMessage, createConsumer, type Connection } from "@conversation-export/bus";
-import { until } from "../system/until.ts";
+import type { Admin, BusMessage, Connection } from "@conversation-export/bus";
+import { readTopics } from "../system/read-topics.ts";
 import type { ExpectedDeadLetter } from "./reference.ts";
 
 export type ReadDeadLetters = {
@@ -9,8 +9,6 @@ export type ReadDeadLetters = {
   readonly repeated: number;
   readonly problems: readonly string[];
 };
-
-const DEADLINE_MS = 30_000;
 
 const headerOf = (message: BusMessage, name: string): string => String(message.headers[name] ?? "");
 
@@ -22,31 +20,7 @@ export const readDeadLetters = async (
   const deadLetterTopics = topics.map((topic) => `${topic}.dead-letter`);
   const bounds = await Promise.all(deadLetterTopics.map((topic) => deps.admin.fetchOffsets(topic)));
   const total = bounds.flat().reduce((sum, { start, end }) => sum + end - start, 0);
-  const deadLetters: BusMessage[] = [];
-  let crash: Error | undefined;
-  const consumer = createConsumer({
-    ...deps.connection,
-    groupId: `demo-dead-letters-${Date.now()}`,
-    topics: deadLetterTopics,
-    onMessages: ({ messages }) => {
-      deadLetters.push(...messages);
-      return "continue";
-    },
-    onAssigned: () => {},
-    onRebalancing: () => {},
-    onCrash: (error) => {
-      crash = new Error("the consumer of the dead letters has ended", { cause: error });
-    },
-  });
-  await consumer.start();
-  try {
-    await until("every dead letter is read", DEADLINE_MS, () => {
-      if (crash !== undefined) throw crash;
-      return deadLetters.length >= total;
-    });
-  } finally {
-    await consumer.stop();
-  }
+  const deadLetters = await readTopics(deps.connection, deadLetterTopics, total);
 
   const wantedAt = new Map(expected.map((one) => [`${one.topic}/${one.partition}/${one.offset}`, one]));
   const found = new Set<string>();

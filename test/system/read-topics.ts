@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   type BusMessage,
   type BusRange,
@@ -16,7 +17,7 @@ export const readTopics = async (
   const crashes: unknown[] = [];
   const consumer = createConsumer({
     ...connection,
-    groupId: `reader-${Date.now()}`,
+    groupId: `reader-${randomUUID()}`,
     topics,
     onMessages: (slice) => {
       messages.push(...slice.messages);
