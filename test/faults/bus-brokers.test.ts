@@ -1,20 +1,15 @@
 import {
-  type Admin,
-  createAdmin,
   createConsumer,
   createGroupProgress,
-  createProducer,
   createRangeReader,
   type GroupProgress,
   type OutgoingMessage,
-  type Producer,
 } from "@conversation-export/bus";
 import type { Server } from "@conversation-export/local-stack";
-import { createLogger } from "@conversation-export/runtime";
-import kafkajs, { type Kafka } from "kafkajs";
+import type { Kafka } from "kafkajs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startSecondBroker } from "../system/second-broker.ts";
-import { startTestStack, type TestStack } from "../system/test-stack.ts";
+import { useBus } from "../system/test-bus.ts";
 import { until, untilItWorks } from "../system/until.ts";
 import { stopProcess } from "../system/stop-process.ts";
 
@@ -22,36 +17,28 @@ const DEADLINE_MS = 60_000;
 const GROUP = "readers";
 const TOPIC = "two-replicas";
 
-let stack: TestStack;
 let second: Server;
-let admin: Admin;
-let producer: Producer;
 let progress: GroupProgress;
-/** A producer that does not wait for replicas; the project has none. */
-let kafka: Kafka;
 let raw: ReturnType<Kafka["admin"]>;
 
-const log = createLogger({ service: "test", level: "silent" });
-const connection = () => ({ brokers: stack.kafka.brokers, clientId: "test", log });
+const bus = useBus({
+  // A hung broker stays in sync for the whole test.
+  properties: { "broker.session.timeout.ms": "300000", "replica.lag.time.max.ms": "300000" },
+});
+const { connection } = bus;
 
 beforeAll(async () => {
-  // A hung broker stays in sync for the whole test.
-  const properties = { "broker.session.timeout.ms": "300000", "replica.lag.time.max.ms": "300000" };
-  stack = await startTestStack({ servers: ["kafka"], kafkaListeners: { ports: {}, properties } });
-  kafka = new kafkajs.Kafka({ brokers: [...stack.kafka.brokers], logLevel: kafkajs.logLevel.NOTHING });
-  admin = createAdmin(connection());
-  producer = createProducer(connection());
   progress = createGroupProgress({ ...connection(), groupId: GROUP });
-  for (const client of [admin, producer, progress]) await client.start();
+  await progress.start();
   // With one broker, so that this one keeps the offsets of groups.
-  await admin.createTopics([{ topic: "one-replica", partitions: 1 }]);
-  await admin.setCommitted(GROUP, [{ topic: "one-replica", partition: 0, offset: 0 }]);
-  const early = admin.createTopics([{ topic: "early", partitions: 1, replicationFactor: 2 }], DEADLINE_MS);
+  await bus.admin.createTopics([{ topic: "one-replica", partitions: 1 }]);
+  await bus.admin.setCommitted(GROUP, [{ topic: "one-replica", partition: 0, offset: 0 }]);
+  const early = bus.admin.createTopics([{ topic: "early", partitions: 1, replicationFactor: 2 }], DEADLINE_MS);
   early.catch(() => undefined);
-  second = await startSecondBroker(stack);
+  second = await startSecondBroker(bus.stack);
   await early;
-  expect(await admin.fetchReplicas("early")).toBe(2);
-  raw = kafka.admin();
+  expect(await bus.admin.fetchReplicas("early")).toBe(2);
+  raw = bus.kafka.admin();
   await raw.connect();
   const replicaAssignment = [{ partition: 0, replicas: [1, 2] }];
   await until("the topic with two replicas", DEADLINE_MS, () =>
@@ -64,20 +51,19 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await raw?.disconnect();
-  for (const client of [progress, producer, admin]) await client?.stop();
+  await progress?.stop();
   await second?.kill();
-  await stack?.stop();
 });
 
 const end = async (): Promise<number | undefined> => (await progress.fetch(TOPIC)).partitions[0]?.end;
 
 it("counts a message as arrived when every replica in sync has it, which is when acks=all is answered", async () => {
   await until("the topic", DEADLINE_MS, () =>
-    producer.send(TOPIC, [{ key: null, value: "replicated" }]).then(() => true),
+    bus.producer.send(TOPIC, [{ key: null, value: "replicated" }]).then(() => true),
   );
   expect(await end()).toBe(1);
 
-  const careless = kafka.producer();
+  const careless = bus.kafka.producer();
   await careless.connect();
   const { pid } = second;
   if (pid === undefined) throw new Error("the second broker is down");
@@ -87,7 +73,7 @@ it("counts a message as arrived when every replica in sync has it, which is when
   try {
     // Only the leader answers: the message is not safe and nobody can read it.
     await careless.send({ topic: TOPIC, acks: 1, messages: [{ value: "on the leader" }] });
-    sent = producer.send(TOPIC, [{ key: null, value: "on all" }]).then(() => {
+    sent = bus.producer.send(TOPIC, [{ key: null, value: "on all" }]).then(() => {
       acknowledged = true;
     });
     expect(await end()).toBe(1);
@@ -109,7 +95,7 @@ const createSpread = async (topic: string): Promise<void> => {
 
 /** A new topic has no leaders at first. */
 const firstSent = (topic: string, messages: readonly OutgoingMessage[]): Promise<void> =>
-  untilItWorks("the first messages", DEADLINE_MS, () => producer.send(topic, messages));
+  untilItWorks("the first messages", DEADLINE_MS, () => bus.producer.send(topic, messages));
 
 const leadByFirst = async (topic: string): Promise<void> => {
   await raw.alterPartitionReassignments({
@@ -158,7 +144,7 @@ it("delivers again what a late drain left behind, though the old epoch's fetch b
       topics: [{ topic, partitionAssignment: [{ partition: 0, replicas: [2] }] }],
     });
     await until("the second epoch", DEADLINE_MS, () => epochs.length === 2);
-    const own = kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true });
+    const own = bus.kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true });
     await own.connect();
     const transaction = await own.transaction();
     await transaction.send({ topic, messages: [{ value: "aborted", partition: 1 }] });
@@ -185,7 +171,7 @@ it("sends a partition to the broker that leads it now, though that one has answe
   await firstSent(topic, messages);
   const before = await ends();
   await leadByFirst(topic);
-  await producer.send(topic, messages);
+  await bus.producer.send(topic, messages);
   expect(await ends()).toEqual(before.map((end) => end + 1));
 });
 

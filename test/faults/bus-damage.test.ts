@@ -38,7 +38,7 @@ const newTopic = async (): Promise<string> => {
 
 /** The broker sends its file as it is; a second call flips the bit back. */
 const flipOnDisk = async (topic: string, text: string): Promise<void> => {
-  const path = join(bus.dir, "kafka", "data", `${topic}-0`, "00000000000000000000.log");
+  const path = join(bus.stack.dir, "kafka", "data", `${topic}-0`, "00000000000000000000.log");
   const file = await open(path, "r+");
   try {
     const bytes = await file.readFile();

@@ -357,12 +357,12 @@ it("outlives a broker that is killed: nothing lost, nothing written twice, commi
     const before = sent;
     await until("a flow", DEADLINE_MS, () => sent > before + 200);
     const reported = lines.length;
-    await bus.server.kill();
+    await bus.stack.kafka.kill();
     const pending = member.commitAll();
     await until("connections are refused", DEADLINE_MS, () =>
       lines.slice(reported).some(({ msg }) => msg.includes("ECONNREFUSED")),
     );
-    await bus.server.start();
+    await bus.stack.kafka.start();
     const restartedAt = sent;
     await until("the flow again", DEADLINE_MS, () => sent > restartedAt + 50);
     down = false;

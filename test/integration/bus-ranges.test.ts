@@ -221,8 +221,8 @@ it("goes on when the broker comes back", async () => {
   const got: number[] = [];
   for await (const messages of reader.read({ topic, partition: 0, from: 0, to: 100 })) {
     if (got.length === 0) {
-      await bus.server.kill();
-      void bus.server.start();
+      await bus.stack.kafka.kill();
+      void bus.stack.kafka.start();
     }
     got.push(...offsetsOf(messages));
   }

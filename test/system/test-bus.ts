@@ -5,10 +5,16 @@ import { afterAll, afterEach, beforeAll } from "vitest";
 import { openTransaction } from "./open-transaction.ts";
 import { startTestStack, type TestStack } from "./test-stack.ts";
 
-type Options = { readonly log?: Logger; readonly compression?: "zstd" };
+type Options = {
+  readonly log?: Logger;
+  readonly compression?: "zstd";
+  /** Of the broker. */
+  readonly properties?: Readonly<Record<string, string>>;
+};
 
 /** Kafka alone, for the tests of one file. */
-export const useBus = ({ log = createLogger({ service: "test", level: "silent" }), ...own }: Options = {}) => {
+export const useBus = (options: Options = {}) => {
+  const { log = createLogger({ service: "test", level: "silent" }), compression = "none" } = options;
   let stack: TestStack;
   let kafka: Kafka;
   let admin: Admin;
@@ -20,10 +26,11 @@ export const useBus = ({ log = createLogger({ service: "test", level: "silent" }
   const newName = (): string => `topic-${++topics}`;
 
   beforeAll(async () => {
-    stack = await startTestStack({ servers: ["kafka"] });
+    const kafkaListeners = { ports: {}, properties: options.properties ?? {} };
+    stack = await startTestStack({ servers: ["kafka"], kafkaListeners });
     kafka = new kafkajs.Kafka({ brokers: [...stack.kafka.brokers], logLevel: kafkajs.logLevel.NOTHING });
     admin = createAdmin(connection());
-    producer = createProducer({ ...connection(), ...own });
+    producer = createProducer({ ...connection(), compression });
     for (const client of [admin, producer]) await client.start();
   });
   afterEach(async () => {
@@ -38,11 +45,8 @@ export const useBus = ({ log = createLogger({ service: "test", level: "silent" }
     stops,
     connection,
     newName,
-    get server() {
-      return stack.kafka;
-    },
-    get dir() {
-      return stack.dir;
+    get stack() {
+      return stack;
     },
     /** For what the project's own clients cannot do. */
     get kafka() {
