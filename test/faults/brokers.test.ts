@@ -15,6 +15,7 @@ import { bySize, seedOfRun } from "../system/size.ts";
 import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { stopProcess } from "../system/stop-process.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 
 const BROKERS = 3;
 const OFFSETS = "__consumer_offsets";
@@ -398,16 +399,10 @@ describe("a cluster of three brokers under load", () => {
 
   it("goes on beside a broker that hangs and stays so", async () => {
     const id = await coordinator();
-    const { pid } = brokerOf(id);
     const led = (await places(EVENT_TOPICS)).filter(({ leader }) => leader === id).length;
     await expectToGoOn(`the coordinator hangs, which led ${led} partitions of events`, async () => {
       const paused = performance.now();
-      await stopProcess(pid);
-      try {
-        return `${await probe(paused)} after it hung`;
-      } finally {
-        process.kill(pid, "SIGCONT");
-      }
+      return whileStopped(brokerOf(id), async () => `${await probe(paused)} after it hung`);
     });
   });
 

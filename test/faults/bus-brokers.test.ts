@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { startSecondBroker } from "../system/second-broker.ts";
 import { useBus } from "../system/test-bus.ts";
 import { until, untilItWorks } from "../system/until.ts";
-import { stopProcess } from "../system/stop-process.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 
 const DEADLINE_MS = 60_000;
 const GROUP = "readers";
@@ -65,23 +65,17 @@ it("counts a message as arrived when every replica in sync has it, which is when
 
   const careless = bus.kafka.producer();
   await careless.connect();
-  const { pid } = second;
-  if (pid === undefined) throw new Error("the second broker is down");
-  await stopProcess(pid);
   let acknowledged = false;
-  let sent: Promise<void> | undefined;
-  try {
+  const { sent } = await whileStopped(second, async () => {
     // Only the leader answers: the message is not safe and nobody can read it.
     await careless.send({ topic: TOPIC, acks: 1, messages: [{ value: "on the leader" }] });
-    sent = bus.producer.send(TOPIC, [{ key: null, value: "on all" }]).then(() => {
+    const waiting = bus.producer.send(TOPIC, [{ key: null, value: "on all" }]).then(() => {
       acknowledged = true;
     });
     expect(await end()).toBe(1);
     expect(acknowledged).toBe(false);
-  } finally {
-    process.kill(pid, "SIGCONT");
-    await careless.disconnect();
-  }
+    return { sent: waiting };
+  }).finally(() => careless.disconnect());
   await sent;
   expect(await end()).toBe(3);
 });

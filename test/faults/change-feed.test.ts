@@ -25,7 +25,7 @@ import { requestErasure } from "../system/request-erasure.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { stopProcess } from "../system/stop-process.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 import { shuffled } from "../warehouse/random.ts";
 
 const PLANT = fileURLToPath(new URL("./plant.ts", import.meta.url));
@@ -179,14 +179,10 @@ const erase = async (): Promise<void> => {
 };
 
 const pause = async (paused: KeptProcess): Promise<void> => {
-  const { pid } = paused.current();
-  await stopProcess(pid);
-  try {
+  await whileStopped(paused.current(), async () => {
     const over = (Date.now() + pauseMs()) * 1_000;
     await until("readers have passed it", DEADLINE_MS, async () => (await ledger.stable()) > over);
-  } finally {
-    process.kill(pid, "SIGCONT");
-  }
+  });
   await paused.ready();
 };
 

@@ -6,7 +6,7 @@ import { isFullSize } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { createTriggerEvents } from "../system/trigger-events.ts";
 import { until, within } from "../system/until.ts";
-import { stopProcess } from "../system/stop-process.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 
 type Options = { api?: string; idempotencyKey?: string };
 
@@ -46,8 +46,6 @@ describe("SMS triggers without Kafka", () => {
   };
 
   it("are 503 within 10 seconds while Kafka hangs, and happen once all the same", async () => {
-    const { pid } = system.stack.kafka;
-    if (pid === undefined) throw new Error("Kafka is down");
     const idempotencyKey = "frozen-1";
     const before = await eventCount();
     const timed = async (options?: Options): Promise<{ answer: Answer; ms: number }> => {
@@ -55,8 +53,7 @@ describe("SMS triggers without Kafka", () => {
       const answer = await trigger({ name: "frozen" }, options);
       return { answer, ms: performance.now() - from };
     };
-    await stopProcess(pid);
-    try {
+    await whileStopped(system.stack.kafka, async () => {
       for (const options of [{ idempotencyKey }, { idempotencyKey }, {}]) {
         const { answer, ms } = await timed(options);
         expect(answer).toMatchObject({ status: 503, type: "internal_server_error" });
@@ -66,9 +63,7 @@ describe("SMS triggers without Kafka", () => {
       // No request queues behind one that hangs.
       expect((await timed()).ms).toBeLessThan(4_000);
       expect(await erase("kafka-frozen")).toMatchObject({ status: 200 });
-    } finally {
-      process.kill(pid, "SIGCONT");
-    }
+    });
     let id: unknown;
     await until("the trigger is taken", 60_000, async () => {
       const { answer } = await timed({ idempotencyKey });
@@ -83,13 +78,10 @@ describe("SMS triggers without Kafka", () => {
   });
 
   it("keep the body of their key when Kafka hangs longer than a claim holds", async () => {
-    const { pid } = system.stack.kafka;
-    if (pid === undefined) throw new Error("Kafka is down");
     const idempotencyKey = "frozen-2";
     const fields = { name: "frozen for long" };
     const other = { name: "another" };
-    await stopProcess(pid);
-    try {
+    await whileStopped(system.stack.kafka, async () => {
       expect(await trigger(fields, { idempotencyKey })).toMatchObject({ status: 503 });
       // The reduced size does not wait for the claim to expire.
       if (!isFullSize) await endClaims();
@@ -100,9 +92,7 @@ describe("SMS triggers without Kafka", () => {
         return performance.now() - from < 1_000;
       });
       expect(await trigger(other, { idempotencyKey })).toMatchObject({ status: 409 });
-    } finally {
-      process.kill(pid, "SIGCONT");
-    }
+    });
     let id: unknown;
     await until("the trigger is taken", 60_000, async () => {
       const answer = await trigger(fields, { idempotencyKey });

@@ -26,7 +26,7 @@ import { redisCommand } from "../system/redis-command.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
-import { stopProcess } from "../system/stop-process.ts";
+import { whileStopped } from "../system/while-stopped.ts";
 
 const projectFolder = join(import.meta.dirname, "..", "..");
 const main = join(projectFolder, "services", "ops", "src", "main.ts");
@@ -248,12 +248,9 @@ describe("a Redis that answers and takes no writes", () => {
 
 /** A server that accepts connections but never answers counts as down. */
 const expectHungClickhouse = async (): Promise<void> => {
-  const { pid } = stack.clickhouse;
-  if (pid === undefined) throw new Error("ClickHouse is down");
   const text = `ClickHouse does not answer at 127.0.0.1:${stack.clickhouse.port} (TimeoutError)`;
   const advice = "check CLICKHOUSE_URL and that the server runs";
-  await stopProcess(pid);
-  try {
+  await whileStopped(stack.clickhouse, async () => {
     const begun = performance.now();
     const [list, migrated, doctor] = await Promise.all([
       ops("clients", "list"),
@@ -271,9 +268,7 @@ const expectHungClickhouse = async (): Promise<void> => {
       found: text,
       advice,
     });
-  } finally {
-    process.kill(pid, "SIGCONT");
-  }
+  });
 };
 
 describe("jobs", () => {
