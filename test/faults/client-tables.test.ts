@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@conversation-export/client";
@@ -18,6 +18,7 @@ import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
+import { listen } from "../system/listen.ts";
 
 const CLIENT = "acme";
 const LISTS = ["conversations", "messages", "end_users"] as const;
@@ -266,18 +267,16 @@ it("of two pulls at once the second is refused", async () => {
     for (const one of [socket, onward]) one.on("error", () => undefined);
     void answering.promise.then(() => socket.pipe(onward).pipe(socket));
   });
-  held.listen(0, "127.0.0.1");
-  await once(held, "listening");
+  const { port, close } = await listen(held);
   const asked = once(held, "connection");
   const pull = ["pull", "--to", `parquet:${join(system.logFolder, "tables-at-once")}`];
-  const { port } = held.address() as AddressInfo;
   const first = start(pull, Object.assign(new URL(system.apiUrl), { port }).href);
   await asked;
   try {
     await expectEnd(pull, 6);
   } finally {
     answering.resolve();
-    held.close();
+    void close();
   }
   expectCode(await first.ended, 0);
 });

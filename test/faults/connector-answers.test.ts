@@ -1,7 +1,5 @@
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -13,12 +11,14 @@ import {
   LISTS,
   prepareConnectors,
 } from "../outside/connectors.ts";
+import { type Listening, listen } from "../system/listen.ts";
 
 /** The service's clock is ahead of this machine's. */
 const AHEAD_MS = 600_000;
 
 let root: string;
 let url: string;
+let listening: Listening;
 let asked: URL[];
 let keys: Set<string | undefined>;
 let answer: (list: List, response: ServerResponse) => void;
@@ -34,9 +34,8 @@ beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "connectors-"));
   asked = [];
   keys = new Set();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`;
+  listening = await listen(server);
+  url = `http://127.0.0.1:${listening.port}/api`;
   answer = (list, response) => {
     const since = `${new Date(Date.now() + AHEAD_MS).toISOString().slice(0, -1)}000Z`;
     const meta = { next_cursor: "c", next_stored_since: since, end_of_stream: true };
@@ -44,9 +43,7 @@ beforeEach(async () => {
   };
 });
 afterEach(async () => {
-  server.closeAllConnections();
-  server.close();
-  await once(server, "close");
+  await listening.close();
   rmSync(root, { recursive: true });
 });
 

@@ -1,6 +1,5 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../system/listen.ts";
 import { readPassing } from "./pass-on.ts";
 import { throughPort } from "./through-port.ts";
 
@@ -20,8 +19,7 @@ export async function startHoldingProxy(target: string, text: string) {
   const server = createServer((request, response) => {
     forward(request, response).catch(() => response.destroy());
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await listen(server);
   return {
     url: throughPort(target, port),
     reached: reached.promise,
@@ -29,8 +27,7 @@ export async function startHoldingProxy(target: string, text: string) {
     count: (part: string): number => seen.filter((one) => one.includes(part)).length,
     close: async (): Promise<void> => {
       released.resolve();
-      server.closeAllConnections();
-      await new Promise((done) => server.close(done));
+      await close();
     },
   };
 }

@@ -1,8 +1,6 @@
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -26,6 +24,7 @@ import { createDelivery, type Delivery } from "../system/deliver.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
+import { listen } from "../system/listen.ts";
 
 const CLIENT = "acme";
 const DEADLINE_MS = 120_000;
@@ -327,13 +326,11 @@ it("three questions are answered from one file", async () => {
       response.writeHead(200, headers);
       response.write(whole.subarray(0, 100), () => response.destroy());
     });
-    breaking.listen(0, "127.0.0.1");
-    await once(breaking, "listening");
-    const { port } = breaking.address() as AddressInfo;
+    const { port, close } = await listen(breaking);
     await expect(run(QUESTIONS, ["2026-10-04", "2026-10-11"], `http://127.0.0.1:${port}`)).rejects.toThrow(
       /IncompleteRead|the answer is not whole/,
     );
-    breaking.close();
+    await close();
     expect(readFileSync(file).equals(whole)).toBe(true);
   }
 

@@ -1,6 +1,5 @@
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { choosePorts } from "@conversation-export/local-stack";
 import { createJobClient, createRedis, retentionJob } from "@conversation-export/queue";
@@ -12,6 +11,7 @@ import { chooseClusterPort, type OwnRedis, startRedis } from "../system/redis-se
 import { type ServiceName, startService } from "../system/service-process.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { until } from "../system/until.ts";
+import { listen } from "../system/listen.ts";
 
 const SECRET = "fedcba9876543210fedcba9876543210";
 const NOWHERE = "http://user:any@127.0.0.1:1/export";
@@ -105,9 +105,8 @@ it("is found out also when it answers late", async () => {
     });
     far.pipe(near);
     for (const socket of [near, far]) socket.on("error", () => [near, far].forEach((one) => one.destroy()));
-  }).listen(0, "127.0.0.1");
-  await once(proxy, "listening");
-  const { port } = proxy.address() as AddressInfo;
+  });
+  const { port, close } = await listen(proxy);
   const late = createRedis({
     url: `redis://127.0.0.1:${port}`,
     log: createLogger({ service: "test", level: "silent" }),
@@ -117,7 +116,7 @@ it("is found out also when it answers late", async () => {
     expect(asked).toBe(true);
   } finally {
     await late.stop();
-    proxy.close();
+    void close();
   }
 });
 

@@ -1,7 +1,6 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { listen } from "../system/listen.ts";
 import { readPassing } from "./pass-on.ts";
 import { throughPort } from "./through-port.ts";
 
@@ -110,8 +109,7 @@ export const startReplication = async (deps: {
   });
   // Longer than clients keep an idle connection.
   server.keepAliveTimeout = 60_000;
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await listen(server);
 
   const resume = (): void => {
     state.pause?.end();
@@ -130,8 +128,7 @@ export const startReplication = async (deps: {
     close: async () => {
       isClosed = true;
       resume();
-      server.closeAllConnections();
-      await new Promise<void>((done) => void server.close(() => done()));
+      await close();
       await replicating;
     },
   };

@@ -1,6 +1,7 @@
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { Transform, type TransformCallback } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { listen } from "../system/listen.ts";
 import { throughPort } from "./through-port.ts";
 
 export type SlowNetwork = {
@@ -35,13 +36,12 @@ export const startSlowNetwork = async (deps: {
     client.pipe(delayed).pipe(upstream);
     upstream.pipe(client);
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await listen(server);
   return {
     through: (url) => throughPort(url, port),
     close: async () => {
       for (const socket of sockets) socket.destroy();
-      await new Promise<void>((resolve) => void server.close(() => resolve()));
+      await close();
     },
   };
 };

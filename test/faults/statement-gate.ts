@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { setImmediate as turn } from "node:timers/promises";
+import { listen } from "../system/listen.ts";
 import { throughPort } from "./through-port.ts";
 
 /** before: not sent yet; during: not answered yet; after: done, but the sender does not know. */
@@ -116,8 +116,7 @@ export const startStatementGate = async <Job extends string>(deps: {
   // Longer than clients keep an idle connection.
   server.keepAliveTimeout = 60_000;
   server.requestTimeout = 0;
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await listen(server);
 
   const letGo = (which: (one: Caught<Job>) => boolean): void => {
     const going = held.filter(which);
@@ -148,8 +147,7 @@ export const startStatementGate = async <Job extends string>(deps: {
     close: async () => {
       for (const { response } of held) response.destroy();
       letGo(() => true);
-      server.closeAllConnections();
-      await new Promise<void>((resolve) => void server.close(() => resolve()));
+      await close();
     },
   };
 };

@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile, utimes } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tied } from "@conversation-export/local-stack";
 import {
   createBackfillRuns,
@@ -19,6 +18,7 @@ import { until } from "../system/until.ts";
 import { startWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import { uploadNow } from "../warehouse/upload-now.ts";
+import { listen } from "../system/listen.ts";
 
 let warehouse: Warehouse;
 const sessions = createSessions();
@@ -268,13 +268,11 @@ const recordStatements = async (work: (url: string) => Promise<unknown>): Promis
       response.end();
     });
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await listen(server);
   try {
     await work(`http://user:password@127.0.0.1:${port}/conversation_export`);
   } finally {
-    server.closeAllConnections();
-    server.close();
+    await close();
   }
   return statements;
 };

@@ -1,6 +1,6 @@
-import { once } from "node:events";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
+import { listen } from "../system/listen.ts";
 import type { Identity } from "./certificates.ts";
 
 export type TlsProxy = {
@@ -29,16 +29,14 @@ export const startTlsProxy = async (target: number, { cert, key }: Identity): Pr
     inner.on("close", () => socket.destroy());
     socket.pipe(inner).pipe(socket);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { port, close } = await listen(server);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     accepted: () => accepted,
     drop,
     close: async () => {
       drop();
-      server.close();
-      await once(server, "close");
+      await close();
     },
   };
 };

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { listen } from "../system/listen.ts";
 import type { Identity } from "./certificates.ts";
 
 /** A number is the status of its answer. */
@@ -65,19 +65,13 @@ export const startTokenEndpoint = async (options: {
       } else send(401, { error: "invalid_client", error_description: "Client authentication failed" });
     });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
-  });
+  const { port, close } = await listen(server);
   return Object.assign(state, {
-    url: `https://localhost:${(server.address() as AddressInfo).port}/token`,
+    url: `https://localhost:${port}/token`,
     jwks: JSON.stringify({
       keys: [{ ...publicKey.export({ format: "jwk" }), kid: "one", use: "sig", alg: "RS256" }],
     }),
     given: () => given,
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close,
   });
 };

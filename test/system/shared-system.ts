@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { TestProject } from "vitest/node";
+import { listen } from "./listen.ts";
 import { startSystem, type System } from "./system.ts";
 
 declare module "vitest" {
@@ -29,10 +29,10 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
       },
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  project.provide("sharedSystem", `http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  const { port, close } = await listen(server);
+  project.provide("sharedSystem", `http://127.0.0.1:${port}/`);
   return async () => {
-    server.close();
+    await close();
     await (await starting?.catch(() => undefined))?.stop();
   };
 };
