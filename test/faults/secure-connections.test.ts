@@ -192,10 +192,7 @@ describe("servers with TLS and credentials", () => {
     ["bus_tls", "no certificate", () => ({ ...mutualEnv(), KAFKA_CERT_FILE: "", KAFKA_KEY_FILE: "" })],
   ])("ends with %s for %s", async (code, _what, env) => {
     const admin = createAdmin(connection(env()));
-    const refusal = await admin.start().then(
-      () => undefined,
-      (error: unknown) => error,
-    );
+    const refusal: unknown = await admin.start().catch((error: unknown) => error);
     await admin.stop();
     expect(refusal).toMatchObject({ code, retryable: false });
     expectNoSecret(inspect(refusal, { depth: 9 }));

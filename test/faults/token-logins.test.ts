@@ -232,10 +232,7 @@ describe("logins to Kafka by a token", () => {
     ["bus_token", "an endpoint of an unknown authority", () => ({ KAFKA_OAUTH_TOKEN_URL: stranger.url })],
   ])("a client ends with %s for %s", async (code, _what, more) => {
     const admin = createAdmin({ ...readKafkaServers({ ...env, ...more() }), clientId: "test", log });
-    const refusal: unknown = await admin.start().then(
-      () => undefined,
-      (error: unknown) => error,
-    );
+    const refusal: unknown = await admin.start().catch((error: unknown) => error);
     await admin.stop();
     expect(refusal).toMatchObject({ code, retryable: false });
     expectNoSecret(inspect(refusal, { depth: 9 }));
