@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { parentPort, workerData } from "node:worker_threads";
 import { type Delivered, fold, type Folded } from "../reference/index.ts";
+import { compareUtf8 } from "../reference/order.ts";
 import { compareLists } from "../compare/compare-exports.ts";
 import { createComparison } from "../compare/comparison.ts";
 import { createPlaces } from "../system/deliver.ts";
@@ -66,9 +67,7 @@ const compareEndUsers = async (url: string, folded: Folded): Promise<ComparedEnd
         "SELECT record FROM end_users FINAL WHERE client_id = {client:String} ORDER BY end_user_id FORMAT TSVRaw",
         { client },
       );
-      const expected = [...records.values()].sort((a, b) =>
-        Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)),
-      );
+      const expected = [...records.values()].sort((a, b) => compareUtf8(a.id, b.id));
       const comparison = createComparison(expected);
       comparison.take(text.split("\n").filter((line) => line !== ""));
       return { client, ...comparison.finish() };

@@ -36,6 +36,7 @@ import {
   type LandingBackfill,
 } from "@conversation-export/jobs";
 import { type Delivered, fold, normaliseExported, windowCreated, windowUpdated } from "../reference/index.ts";
+import { compareUtf8 } from "../reference/order.ts";
 import { bySize } from "../system/size.ts";
 import { createSample, type RecordKind } from "../sample/index.ts";
 import { createRandom, seed, shuffled } from "../warehouse/random.ts";
@@ -243,8 +244,6 @@ const shown = async (): Promise<Lists> => {
   }
   return lists;
 };
-const byId = (a: { id: string }, b: { id: string }): number =>
-  Buffer.compare(Buffer.from(a.id), Buffer.from(b.id));
 const expected = (taken: readonly Taken[]): Lists => {
   const folded = fold(taken.map(({ delivered }) => delivered));
   const lists: Record<string, string[]> = {};
@@ -255,7 +254,7 @@ const expected = (taken: readonly Taken[]): Lists => {
     lists[`${client} conversationsByUpdate`] = texts(windowUpdated(folded.conversations, client, from, to));
     lists[`${client} messagesByCreation`] = texts(windowCreated(folded.messages, client, from, to));
     const users = [...(folded.endUsers.get(client)?.values() ?? [])];
-    lists[`${client} endUsers`] = texts(users.sort(byId));
+    lists[`${client} endUsers`] = texts(users.sort((a, b) => compareUtf8(a.id, b.id)));
   }
   return lists;
 };

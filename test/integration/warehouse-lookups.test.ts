@@ -12,6 +12,7 @@ import {
   type PageStatement,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { compareUtf8 } from "../reference/order.ts";
 import { bySize } from "../system/size.ts";
 import { expectPages } from "../warehouse/expected.ts";
 import { errorOf } from "../warehouse/error-of.ts";
@@ -50,7 +51,7 @@ describe("end users", () => {
   }
 
   const ids = ["it's", "A", "a", "b\0", "é", "ｚ", "😀", "\u{10ffff}", "%41", " ", "null", "z\n", '"', "\\N"];
-  const inOrder = ids.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const inOrder = ids.toSorted(compareUtf8);
 
   beforeAll(async () => {
     const of = (client: string, time: number, id: string, externalId: string) =>

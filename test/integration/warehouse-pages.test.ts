@@ -10,6 +10,7 @@ import {
   type Session,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { compareUtf8 } from "../reference/order.ts";
 import { bySize } from "../system/size.ts";
 import {
   type Arrival,
@@ -357,7 +358,7 @@ describe("random data in unmerged parts", () => {
     const session = warehouse.session("reader");
     const { parquet } = createReader({ session, lookups: session, stepKeys });
     const client = `people ${stepKeys}`;
-    const ids = ODD_IDS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    const ids = ODD_IDS.toSorted(compareUtf8);
     const versions = (id: string) => (id === ids[3] ? [1, 2, 3] : [1]);
     const people = ids.flatMap((id) =>
       versions(id).map((time) =>
@@ -393,7 +394,7 @@ describe("random data in unmerged parts", () => {
         const behind = expected.filter(
           (one) =>
             one.date > after.date ||
-            (one.date === after.date && Buffer.compare(Buffer.from(one.id), Buffer.from(after.id)) > 0),
+            (one.date === after.date && compareUtf8(one.id, after.id) > 0),
         );
         const page = await warehouse.reader.conversationsByUpdate({ ...query("acme", 3), after });
         expect(await readPage(page)).toEqual(behind.slice(0, 3).map(({ text }) => text));

@@ -1,5 +1,6 @@
 import type { ExportRecord, HandoffEntry } from "@conversation-export/domain";
 import { publicText } from "./records.ts";
+import { compareUtf8 } from "../reference/order.ts";
 
 function isLater(a: ExportRecord, b: ExportRecord): boolean {
   const x = a.version;
@@ -7,10 +8,6 @@ function isLater(a: ExportRecord, b: ExportRecord): boolean {
   if (x.exportedAt !== y.exportedAt) return x.exportedAt > y.exportedAt;
   if (x.partition !== y.partition) return x.partition > y.partition;
   return x.offset >= y.offset;
-}
-
-function bytes(text: string): Buffer {
-  return Buffer.from(text);
 }
 
 export type Arrival<R extends ExportRecord> = { readonly record: R; readonly uploadedAt: number };
@@ -60,7 +57,7 @@ function mergedHandoffs(arrivals: readonly Arrival<ExportRecord>[], client: stri
     .sort(
       (a, b) =>
         a.dateCreated - b.dateCreated ||
-        Buffer.compare(bytes(a.target), bytes(b.target)) ||
+        compareUtf8(a.target, b.target) ||
         (a.targetKind === "handoff_id" ? -1 : 1),
     )
     .map(({ entry }) => entry);
@@ -69,7 +66,7 @@ function mergedHandoffs(arrivals: readonly Arrival<ExportRecord>[], client: stri
 function inWindow<R>(expected: Expected<R>[], since: number, to: number): Expected<R>[] {
   return expected
     .filter(({ date }) => date >= since && date < to)
-    .sort((a, b) => a.date - b.date || Buffer.compare(bytes(a.id), bytes(b.id)));
+    .sort((a, b) => a.date - b.date || compareUtf8(a.id, b.id));
 }
 
 export function expectConversations(
