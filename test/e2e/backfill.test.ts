@@ -41,7 +41,7 @@ beforeAll(async () => {
   // Extends landing back to before the sample.
   await system.sql(`INSERT INTO landing (topic, partition, offset, type, client_id, record_id, payload, uploaded_at, expires_on)
     SELECT 'conversations', 9, 0, 'none', 'none', 'none', '', '2026-09-01 00:00:00', today() + 30`);
-  const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
+  const delivery = createDelivery(system);
   const [ingest] = await Promise.all([
     system.service("ingest", { NODE_OPTIONS: `--import=${PLANT}` }),
     system.service("export-api"),

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createProducer, type Producer } from "@conversation-export/bus";
-import { createLogger } from "@conversation-export/runtime";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Delivered, fold, type Folded } from "../reference/index.ts";
 import { compareExports } from "../compare/compare-exports.ts";
@@ -46,11 +45,9 @@ describe("a system in trouble", () => {
   beforeAll(async () => {
     seed = seedOfRun("failures");
     system = await startSystem("test-failures");
-    const log = createLogger({ service: "test", level: "error" });
     packing = createProducer({
-      brokers: system.stack.kafka.brokers,
+      ...system.connection,
       clientId: "packing",
-      log,
       compression: "gzip",
     });
     await packing.start();
@@ -321,12 +318,7 @@ describe("a system in trouble", () => {
     const topics = Object.values(TOPICS).map((topic) => `${topic}.dead-letter`);
     const bounds = (await Promise.all(topics.map((topic) => system.admin.fetchOffsets(topic)))).flat();
     const count = bounds.reduce((sum, { start, end }) => sum + end - start, 0);
-    const log = createLogger({ service: "test", level: "error" });
-    const deadLetters = await readTopics(
-      { brokers: system.stack.kafka.brokers, clientId: "dead-letters", log },
-      topics,
-      count,
-    );
+    const deadLetters = await readTopics(system.connection, topics, count);
 
     const sources = new Map(
       delivery.delivered.map((one) => [`${one.topic}/${one.partition}/${one.offset}`, one]),

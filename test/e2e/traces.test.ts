@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { handMade } from "../sample/hand-made.ts";
 import { readTopics } from "../system/read-topics.ts";
@@ -149,9 +148,7 @@ describe("traces", () => {
     expect(await awaitSpan(first, "send conversations.dead-letter")).toMatchObject({ kind: 4 });
     expect(spansOf(unsampled)).toEqual([]);
 
-    const log = createLogger({ service: "test", level: "silent" });
-    const bus = { brokers: system.stack.kafka.brokers, clientId: "test", log };
-    const [dead] = await readTopics(bus, ["conversations.dead-letter"], 1);
+    const [dead] = await readTopics(system.connection, ["conversations.dead-letter"], 1);
     expect(String(dead?.headers["traceparent"])).toBe(`00-${bad.traceId}-${deadLetter.spanId}-01`);
   });
 

@@ -56,7 +56,7 @@ beforeAll(async () => {
     }),
   ];
   poison = events.filter((event) => event.poison).length;
-  const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
+  const delivery = createDelivery(system);
   await delivery.send(events);
   delivered = delivery.delivered;
   folded = fold(delivered);

@@ -161,7 +161,7 @@ export const fillWithWork = async (
     NODE_OPTIONS: `--import=${plant}`,
     MAX_TIME_AHEAD_SECONDS: "0",
   });
-  const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
+  const delivery = createDelivery(system);
   const sample = createSample({
     seed,
     conversations: sizes.conversations,

@@ -3,7 +3,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { choosePorts } from "@conversation-export/local-stack";
-import { createLogger } from "@conversation-export/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { blocksOf, runCommands } from "../documents/guide-commands.ts";
 import { findBrowser, startBrowser } from "../outside/browser.ts";
@@ -17,7 +16,6 @@ import { ops } from "../system/ops.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 
 const PAGE = "events.md";
 const HEADING = "Publish one event";
@@ -189,19 +187,13 @@ it("an event behind the id of a schema is read and kept without it, a refused on
     values.map((value) => ({ key: Buffer.from("k"), value, headers: {} })),
   );
   await untilReadable("behind-an-id");
-  const connection = {
-    brokers: system.stack.kafka.brokers,
-    clientId: "test",
-    log: createLogger({ service: "test", level: "error" }),
-  };
-  const [deadLetter] = await readTopics(connection, ["conversations.dead-letter"], 1);
+  const [deadLetter] = await readTopics(system.connection, ["conversations.dead-letter"], 1);
   expect(deadLetter?.value).toEqual(values[1]);
   expect(deadLetter?.headers["dl-reason"]?.toString()).toBe("unexpected_type");
-  const landed = await runSql(
-    system.stack.clickhouse.url("migrator"),
+  const landed = await system.sql(
     "SELECT payload FROM landing WHERE record_id = 'behind-an-id' FORMAT TSVRaw",
   );
-  expect(landed.trim()).toBe(good);
+  expect(landed).toBe(good);
   expect(await readMetric(ingest.metricsUrl, "conversation_export_ingest_schema_prefixes_total")).toBe(2);
 });
 

@@ -13,7 +13,6 @@ import {
   replayJob,
   retentionJob,
 } from "@conversation-export/queue";
-import { createLogger } from "@conversation-export/runtime";
 import { createClientStore, createReconcileStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { handMade } from "../sample/hand-made.ts";
@@ -39,12 +38,11 @@ let deadLetters: DeadLetterReader;
 
 beforeAll(async () => {
   system = await startSystem("upkeep-jobs");
-  const log = createLogger({ service: "test", level: "error" });
   // Rejects records of the near future until a test allows them.
   ingest = await system.service("ingest", { MAX_TIME_AHEAD_SECONDS: "0" });
   jobs = await system.service("jobs", JOBS_ENV);
   client = await startJobClient(system.stack.redis.url);
-  reader = createRangeReader({ brokers: system.stack.kafka.brokers, clientId: "test", log });
+  reader = createRangeReader(system.connection);
   await reader.start();
   deadLetters = createDeadLetterReader({ reader, topics: Object.values(TOPICS) });
 });

@@ -32,7 +32,7 @@ export type ErasureTrial = {
 
 export const startErasureTrial = async (name: string): Promise<ErasureTrial> => {
   const system = await startSystem(name);
-  const delivery = createDelivery({ producer: system.producer, partitions: system.partitions });
+  const delivery = createDelivery(system);
   const key = await system.key(CLIENT, ["export", "end_users", "compliance"]);
   const [ingest, jobs] = await Promise.all([
     system.service("ingest", ENV),

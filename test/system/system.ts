@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Admin, createAdmin, createProducer, type Producer } from "@conversation-export/bus";
+import {
+  type Admin,
+  type Connection,
+  createAdmin,
+  createProducer,
+  type Producer,
+} from "@conversation-export/bus";
 import {
   choosePorts,
   type ClickhouseUser,
@@ -39,6 +45,8 @@ export type SystemAddresses = {
 
 /** Others use the system too, so no server or service can be stopped. */
 export type RunningSystem = {
+  /** To Kafka. */
+  readonly connection: Connection;
   readonly admin: Admin;
   readonly producer: Producer;
   readonly partitions: number;
@@ -203,6 +211,7 @@ export const connectTo = async (
   };
 
   return {
+    connection,
     admin,
     producer,
     partitions: PARTITIONS,

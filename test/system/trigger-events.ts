@@ -1,10 +1,9 @@
 import type { SmsTriggerEvent } from "@conversation-export/domain";
-import { createLogger, retry } from "@conversation-export/runtime";
+import { retry } from "@conversation-export/runtime";
 import { readTopics } from "./read-topics.ts";
 import type { System } from "./system.ts";
 
 const TOPIC = "sms-triggers";
-const log = createLogger({ service: "test", level: "error" });
 
 export const createTriggerEvents = (system: System) => {
   const count = async (): Promise<number> =>
@@ -14,8 +13,7 @@ export const createTriggerEvents = (system: System) => {
       0,
     );
   const read = async () => {
-    const connection = { brokers: system.stack.kafka.brokers, clientId: "trigger-events", log };
-    const messages = await readTopics(connection, [TOPIC], await count());
+    const messages = await readTopics(system.connection, [TOPIC], await count());
     return messages.map((message) => ({
       message,
       event: JSON.parse(String(message.value)) as SmsTriggerEvent,
