@@ -4,7 +4,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createDelivery } from "../system/deliver.ts";
-import { ops } from "../system/ops.ts";
 import { seedOfRun } from "../system/size.ts";
 import { startSystem } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -69,8 +68,7 @@ try {
   const key = await system.key(CLIENT, SCOPES);
   const peerKey = await system.key(PEER, SCOPES);
   const hostileKey = await system.key(HOSTILE, SCOPES);
-  const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-  await ops(operator, "campaigns", "create", CAMPAIGN, "--client", CLIENT);
+  await system.ops("campaigns", "create", CAMPAIGN, "--client", CLIENT);
   await system.service("ingest");
   await system.service("export-api", {
     RATE_LIMITS: "off",

@@ -5,7 +5,6 @@ import { type Answer, call } from "../conformance/call.ts";
 import { callFrom } from "../conformance/call-from.ts";
 import { expectError } from "../conformance/expect-error.ts";
 import { CAMPAIGN, EXPORT_OPERATIONS, type Operation, OPERATIONS } from "../conformance/operations.ts";
-import { ops } from "../system/ops.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
 import { runSql } from "../system/warehouse-sql.ts";
@@ -49,8 +48,7 @@ let document: Document;
 const keyOf = async (client: string, operation?: Operation): Promise<string> => {
   const key = await system.key(client, SCOPES);
   if (operation === undefined || operation.scope === "campaigns") {
-    const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-    await ops(operator, "campaigns", "create", CAMPAIGN, "--client", client);
+    await system.ops("campaigns", "create", CAMPAIGN, "--client", client);
   }
   return key;
 };
@@ -187,7 +185,7 @@ describe("8. Limits, at the default settings", () => {
     const poor = await system.key("refused", []);
     await system.key("gone", SCOPES);
     const gone = await system.key("gone", SCOPES);
-    await ops({ CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") }, "clients", "delete", "gone");
+    await system.ops("clients", "delete", "gone");
     const users = `${host}/api/v2/end-users/`;
     const trigger = OPERATIONS.find(({ scope }) => scope === "campaigns");
     const sms = (options: object): Promise<Answer> =>

@@ -16,18 +16,16 @@ const rows = OPERATIONS.map((operation) => [operation.name, operation] as const)
 const [CONVERSATIONS = OPERATIONS[0]] = EXPORT_OPERATIONS;
 
 let system: System;
-let operator: Record<string, string> = {};
 let host = "";
 let key = "";
 
 beforeAll(async () => {
   system = await startSystem("test-conformance-errors");
   host = new URL(system.apiUrl).origin;
-  operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
   key = await system.key("acme", SCOPES);
   await Promise.all([
     system.service("export-api"),
-    ops(operator, "campaigns", "create", CAMPAIGN, "--client", "acme"),
+    system.ops("campaigns", "create", CAMPAIGN, "--client", "acme"),
   ]);
   await until("triggers are taken", 30_000, async () => {
     const answers = await Promise.all(OPERATIONS.map((operation) => ask(operation)));
@@ -96,9 +94,9 @@ describe("5. Authentication", () => {
   it("keys come from the operators, say when they were used, and end within seconds", async () => {
     const { apiUrl } = await system.anotherApi({ KEY_CACHE_SECONDS: "2" });
     const base = new URL(apiUrl).origin;
-    await ops(operator, "clients", "create", "brief");
+    await system.ops("clients", "create", "brief");
     const create = async (): Promise<{ key: string; key_id: string }> =>
-      JSON.parse(await ops(operator, "keys", "create", "--client", "brief", "--json")) as {
+      JSON.parse(await system.ops("keys", "create", "--client", "brief", "--json")) as {
         key: string;
         key_id: string;
       };
@@ -107,7 +105,8 @@ describe("5. Authentication", () => {
     const [first, second] = [await create(), await create()];
     expect([await statusFor(first), await statusFor(second)]).toEqual([200, 200]);
 
-    const redis = { REDIS_URL: system.stack.redis.urlOf("ops") };
+    const { clickhouse, redis } = system.stack;
+    const operator = { CLICKHOUSE_URL: clickhouse.url("migrator"), REDIS_URL: redis.urlOf("ops") };
     // Repeats when Redis was too slow to store the use, which nobody waits for.
     await until("the use of the key is listed", 20_000, async () => {
       const other = await system.anotherApi({});
@@ -117,17 +116,17 @@ describe("5. Authentication", () => {
       );
       // Stopping stores at once what it would store within a minute.
       await other.process.kill("SIGTERM");
-      const listed = await ops({ ...operator, ...redis }, "keys", "list", "--client", "brief", "--json");
+      const listed = await ops(operator, "keys", "list", "--client", "brief", "--json");
       const used = (JSON.parse(listed) as { key_id: string; last_used_at: string }[]).find(
         ({ key_id: id }) => id === second.key_id,
       );
       return Date.parse(used?.last_used_at ?? "") >= usedFrom;
     });
 
-    await ops(operator, "keys", "revoke", first.key_id);
+    await system.ops("keys", "revoke", first.key_id);
     await within("the revoked key is refused", 30_000, async () => (await statusFor(first)) === 401);
     expect(await statusFor(second)).toBe(200);
-    await ops(operator, "clients", "delete", "brief");
+    await system.ops("clients", "delete", "brief");
     await within("the client is missing", 30_000, async () => (await statusFor(second)) === 404);
     expect(await statusFor(first)).toBe(401);
   });
@@ -180,7 +179,7 @@ describe("7. Errors", () => {
 
   it("resource_not_found, 404, names the client of the key when it is gone, with null details", async () => {
     const gone = await system.key("gone", SCOPES);
-    await ops(operator, "clients", "delete", "gone");
+    await system.ops("clients", "delete", "gone");
     for (const operation of OPERATIONS) {
       const answer = await ask(operation, { key: gone });
       expect(answer.status).toBe(404);

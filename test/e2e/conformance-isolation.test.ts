@@ -10,7 +10,6 @@ import {
 import { readParquet } from "../outside/parquet-file.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
-import { ops } from "../system/ops.ts";
 import { joinSystem } from "../system/join-system.ts";
 import type { RunningSystem } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -81,16 +80,15 @@ beforeAll(async () => {
     await delivery.send(events(client));
     keys.set(client, await system.key(client, SCOPES));
   }
-  const operator = { CLICKHOUSE_URL: system.clickhouseUrl("migrator") };
   const start = async (env: Readonly<Record<string, string>>): Promise<string> =>
     new URL((await system.anotherApi(env)).apiUrl).origin;
   [advancing, foreign] = await Promise.all([
     start({ LINK_BOUNDS: "advancing" }),
     start({ CURSOR_SECRET: "another secret of 32 characters!" }),
     ingestAll(system),
-    ops(operator, "campaigns", "create", CAMPAIGN, "--client", "alpha"),
-    ops(operator, "campaigns", "create", "common", "--client", "alpha"),
-    ops(operator, "campaigns", "create", "common", "--client", "beta"),
+    system.ops("campaigns", "create", CAMPAIGN, "--client", "alpha"),
+    system.ops("campaigns", "create", "common", "--client", "alpha"),
+    system.ops("campaigns", "create", "common", "--client", "beta"),
   ]);
 });
 afterAll(() => system?.stop());

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { readMetric } from "../system/metrics-text.ts";
-import { ops } from "../system/ops.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { bySize, isFullSize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
@@ -293,8 +292,7 @@ describe("limits", () => {
   });
 
   it("can be set for a client, and count a window of lines once", async () => {
-    const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-    await ops(operator, "clients", "set", "limited", "--rate-limit", "conversations=3/1h");
+    await system.ops("clients", "set", "limited", "--rate-limit", "conversations=3/1h");
     const apiUrl = apis[0]?.apiUrl;
     const statuses: number[] = [];
     for (let n = 0; n < 5; n += 1) statuses.push((await ask(path, "limited", LINES, apiUrl)).status);

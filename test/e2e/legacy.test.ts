@@ -12,7 +12,6 @@ import {
 import { createComparison } from "../compare/comparison.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
-import { ops } from "../system/ops.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { joinSystem } from "../system/join-system.ts";
 import type { RunningSystem } from "../system/system.ts";
@@ -80,7 +79,6 @@ describe("the legacy versions over real servers", () => {
   beforeAll(async () => {
     const seed = seedOfRun("legacy");
     system = await joinSystem();
-    const operator = { CLICKHOUSE_URL: system.clickhouseUrl("migrator") };
     const [api] = await Promise.all([
       system.anotherApi({
         LINK_BOUNDS: "advancing",
@@ -88,7 +86,7 @@ describe("the legacy versions over real servers", () => {
         LEGACY_SUNSET: "2027-06-30",
         RATE_LIMITS: "off",
       }),
-      ops(operator, "clients", "create", "keeps", "--link-bounds", "same"),
+      system.ops("clients", "create", "keeps", "--link-bounds", "same"),
     ]);
     apiUrl = api.apiUrl;
     host = new URL(apiUrl).origin;

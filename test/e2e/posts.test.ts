@@ -7,7 +7,6 @@ import { createJobClient, erasureJobId, type JobClient, type JobState } from "@c
 import { createLogger } from "@conversation-export/runtime";
 import { createRequestStore, type RequestStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ops } from "../system/ops.ts";
 import { type Answer, sendRequest } from "../system/send-request.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { startSystem, type System } from "../system/system.ts";
@@ -49,13 +48,12 @@ describe("requests that write", () => {
     const scopes = ["compliance", "campaigns"];
     [acme, globex] = await Promise.all([system.key("acme", scopes), system.key("globex", scopes)]);
     exportOnly = await system.key("acme", ["export", "end_users"]);
-    const operator = { CLICKHOUSE_URL: stack.clickhouse.url("migrator") };
     [api, other] = await Promise.all([
       system.service("export-api"),
       system.anotherApi({}),
-      ops(operator, "campaigns", "create", "spring", "--client", "acme", "--languages", "en,pt-BR"),
-      ops(operator, "campaigns", "create", "any-language", "--client", "acme"),
-      ops(operator, "campaigns", "create", "other", "--client", "globex"),
+      system.ops("campaigns", "create", "spring", "--client", "acme", "--languages", "en,pt-BR"),
+      system.ops("campaigns", "create", "any-language", "--client", "acme"),
+      system.ops("campaigns", "create", "other", "--client", "globex"),
     ]);
     await until(
       "triggers are taken",
@@ -337,12 +335,11 @@ describe("requests that write", () => {
     });
 
     it("follow a campaign that is made and deleted within seconds", async () => {
-      const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
       const short = triggerBody({}, { campaign_key: "short" });
       expect(await post(TRIGGER, short)).toMatchObject({ status: 404 });
-      await ops(operator, "campaigns", "create", "short", "--client", "acme");
+      await system.ops("campaigns", "create", "short", "--client", "acme");
       await within("it is there", 10_000, async () => (await post(TRIGGER, short)).status === 200);
-      await ops(operator, "campaigns", "delete", "short", "--client", "acme");
+      await system.ops("campaigns", "delete", "short", "--client", "acme");
       await within("it is gone", 10_000, async () => (await post(TRIGGER, short)).status === 404, 250);
     });
 

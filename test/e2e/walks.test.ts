@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createDelivery } from "../system/deliver.ts";
 import { handMade } from "../sample/hand-made.ts";
-import { ops } from "../system/ops.ts";
 import { bySize, isFullSize } from "../system/size.ts";
 import { joinSystem } from "../system/join-system.ts";
 import type { RunningSystem } from "../system/system.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 import type { BusEvent } from "../sample/index.ts";
 
 /** More than the largest page within one millisecond: at least ten share each microsecond. */
@@ -139,11 +137,9 @@ it.each(CASES)("%s in pages of %d: a client that %s gets everything once", async
 });
 
 it("the style of a client goes before that of the service, and a cursor splits a tie larger than a page may grow", async () => {
-  const url = system.clickhouseUrl("migrator");
-  await ops({ CLICKHOUSE_URL: url }, "clients", "create", "stepping", "--link-bounds", "advancing");
+  await system.ops("clients", "create", "stepping", "--link-bounds", "advancing");
   const stepping = await system.key("stepping");
-  await runSql(
-    url,
+  await system.sql(
     `INSERT INTO messages (client_id, date_created, message_id, version, record)
       SELECT 'stepping', toDateTime64('${MILLISECOND}000', 6, 'UTC') + toIntervalMicrosecond(least(number, 150)),
         leftPad(toString(number), 6, '0') AS id, 1, concat('{"_id":"', id, '"}') FROM numbers(10400)`,

@@ -20,7 +20,6 @@ import { type OwnRedis, startRedis } from "../system/redis-servers.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
 import { startJobClient, workOff } from "../system/operator-jobs.ts";
-import { ops } from "../system/ops.ts";
 import { requestErasure } from "../system/request-erasure.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { GROUP, startSystem, type System, TOPICS } from "../system/system.ts";
@@ -87,8 +86,7 @@ beforeAll(async () => {
   random = createRandom(seed, "faults");
   system = await startSystem("test-changes");
   for (const one of CLIENTS) keys.set(one, await system.key(one, ["export", "end_users", "compliance"]));
-  const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-  await ops(operator, "clients", "set", EXPIRING, "--retention-days", "365");
+  await system.ops("clients", "set", EXPIRING, "--retention-days", "365");
   client = await startJobClient(system.stack.redis.url);
   delivery = createDelivery(system);
   published = createPublishedChanges(delivery);

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ops } from "../system/ops.ts";
 import { redisCommand } from "../system/redis-command.ts";
 import { type Answer, sendRequest } from "../system/send-request.ts";
 import { isFullSize } from "../system/size.ts";
@@ -19,8 +18,7 @@ describe("SMS triggers without Kafka", () => {
   beforeAll(async () => {
     system = await startSystem("test-posts-outage");
     acme = await system.key("acme", ["compliance", "campaigns"]);
-    const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator") };
-    await ops(operator, "campaigns", "create", "spring", "--client", "acme");
+    await system.ops("campaigns", "create", "spring", "--client", "acme");
     await system.service("export-api");
     await until("triggers are taken", 30_000, async () => (await trigger()).status === 200);
   });

@@ -12,7 +12,6 @@ import { createDelivery } from "../system/deliver.ts";
 import { readTopics } from "../system/read-topics.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
-import { ops } from "../system/ops.ts";
 import type { ServiceProcess } from "../system/service-process.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
@@ -96,8 +95,7 @@ it("the first request of docs/quick-start.md, and of README.md, answers with the
 
 describe("a reader's request is answered as written in", () => {
   beforeAll(async () => {
-    const operator = { CLICKHOUSE_URL: system.stack.clickhouse.url("migrator"), OPERATOR: "test" };
-    await ops(operator, "campaigns", "create", "welcome", "--client", CLIENT);
+    await system.ops("campaigns", "create", "welcome", "--client", CLIENT);
     await system.another("jobs", NO_SCHEDULES);
   });
 

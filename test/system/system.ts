@@ -62,7 +62,9 @@ export type RunningSystem = {
   anotherApi(env: Readonly<Record<string, string>>): Promise<{ process: ServiceProcess; apiUrl: string }>;
   /** Creates a missing client; default scope: export. @throws Error when another file has the client */
   key(clientId: string, scopes?: readonly string[]): Promise<string>;
-  /** Of a user who may do everything, without white space at its end. */
+  /** As the user who may do everything. */
+  ops(...words: string[]): Promise<string>;
+  /** As the same, without white space at its end. */
   sql(statement: string): Promise<string>;
   /** Events of all topics up to the offsets that the group has committed. */
   committed(groupId?: string): Promise<number>;
@@ -240,6 +242,7 @@ export const connectTo = async (
       });
       return key;
     },
+    ops: (...words) => ops({ CLICKHOUSE_URL: addresses.clickhouse.migrator }, ...words),
     sql: async (statement) => (await runSql(addresses.clickhouse.migrator, statement)).trim(),
     committed: async (groupId = GROUP) => {
       const offsets = await admin.fetchCommitted(groupId, Object.values(TOPICS));
