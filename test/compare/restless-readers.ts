@@ -38,8 +38,7 @@ export const createRestlessReaders = (deps: {
   const followers = LISTS.map((list) => createChangeFollower({ apiUrl: system.apiUrl, key, list }));
 
   const { missingAt } = published;
-  const publish = (): Promise<void> =>
-    published.publish(Array.from({ length: 1 + random.int(40) }, change));
+  const publish = (): Promise<void> => published.publish(Array.from({ length: 1 + random.int(40) }, change));
 
   const watermarkOf = async (list: (typeof WALKED)[number]): Promise<number> => {
     const answer = await fetch(`${system.apiUrl}/v2/export/${list}?${EVER}&page_size=100`, {

@@ -31,7 +31,9 @@ const forgetBatchesInFlight = (): Promise<string> =>
 const physicalRows = (): Promise<string[]> =>
   // A hash over a NULL column is NULL.
   Promise.all(
-    TABLES.map((table) => system.sql(`SELECT cityHash64(toString(tuple(*))) AS row FROM ${table} ORDER BY row`)),
+    TABLES.map((table) =>
+      system.sql(`SELECT cityHash64(toString(tuple(*))) AS row FROM ${table} ORDER BY row`),
+    ),
   );
 
 beforeAll(async () => {

@@ -7,7 +7,6 @@ import { expectError } from "../conformance/expect-error.ts";
 import { CAMPAIGN, EXPORT_OPERATIONS, type Operation, OPERATIONS } from "../conformance/operations.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
-import { runSql } from "../system/warehouse-sql.ts";
 
 /** An empty variable counts as absent. */
 const DEFAULTS = {
@@ -230,16 +229,15 @@ describe("7. Errors, at the default settings", () => {
       .some((line) => line.includes(errorId) && line.includes('"level":"error"'));
 
   it("internal_server_error, 500, whatever operation meets a fault, with an error_id of the log", async () => {
-    const clickhouse = system.stack.clickhouse.url("migrator");
     const keys = await Promise.all(
       rows.map(([name]) => system.key(`fault ${name}`.replaceAll(/\W+/g, "-"), SCOPES)),
     );
     const exchange = async (): Promise<void> => {
-      for (const table of READ_TABLES) await runSql(clickhouse, `EXCHANGE TABLES ${table} AND ${table}_bare`);
+      for (const table of READ_TABLES) await system.sql(`EXCHANGE TABLES ${table} AND ${table}_bare`);
     };
     for (const table of READ_TABLES) {
       const bare = "(client_id String) ENGINE = ReplacingMergeTree ORDER BY client_id";
-      await runSql(clickhouse, `CREATE TABLE ${table}_bare ${bare}`);
+      await system.sql(`CREATE TABLE ${table}_bare ${bare}`);
     }
     await exchange();
     try {

@@ -33,7 +33,10 @@ beforeAll(async () => {
   // With one broker, so that this one keeps the offsets of groups.
   await bus.admin.createTopics([{ topic: "one-replica", partitions: 1 }]);
   await bus.admin.setCommitted(GROUP, [{ topic: "one-replica", partition: 0, offset: 0 }]);
-  const early = bus.admin.createTopics([{ topic: "early", partitions: 1, replicationFactor: 2 }], DEADLINE_MS);
+  const early = bus.admin.createTopics(
+    [{ topic: "early", partitions: 1, replicationFactor: 2 }],
+    DEADLINE_MS,
+  );
   early.catch(() => undefined);
   second = await startSecondBroker(bus.stack);
   await early;

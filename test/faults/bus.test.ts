@@ -572,7 +572,9 @@ it("administers topics: making twice, configuration, deleting, offsets and lag",
   await expect(bus.admin.fetchOffsets("missing")).rejects.toMatchObject({ code: "fetch_offsets" });
   await bus.admin.deleteTopics([other]);
   await bus.admin.deleteTopics([other]);
-  await expect(bus.producer.send(topic, [{ key: null, value: Buffer.alloc(3_000_000) }])).rejects.toMatchObject({
+  await expect(
+    bus.producer.send(topic, [{ key: null, value: Buffer.alloc(3_000_000) }]),
+  ).rejects.toMatchObject({
     code: "produce",
     retryable: false,
   });

@@ -216,7 +216,8 @@ it.each([
     await until(
       "what was left is removed",
       DEADLINE,
-      async () => (await system.sql("SELECT count() FROM job_keys WHERE startsWith(run_id, 'compact')")) === "0",
+      async () =>
+        (await system.sql("SELECT count() FROM job_keys WHERE startsWith(run_id, 'compact')")) === "0",
     );
   },
   2 * DEADLINE,

@@ -164,8 +164,7 @@ const askNeighbours = async (signal: AbortSignal) => {
   const answers: Answer[] = [];
   let refusals = 0;
   const send: Send = (url, init) => fetchPatiently(url, init, () => void (refusals += 1));
-  while (!signal.aborted)
-    for (const key of neighbours) answers.push(await ask(pageOf(100), { key, send }));
+  while (!signal.aborted) for (const key of neighbours) answers.push(await ask(pageOf(100), { key, send }));
   return { answers, refusals };
 };
 

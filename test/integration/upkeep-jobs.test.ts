@@ -181,7 +181,9 @@ it("replays every dead letter once although the worker is killed twice", async (
   const deadLettersBefore = await deadLettersEnd();
   const noted = async (): Promise<number> =>
     Number(
-      await system.sql("SELECT uniqExact(dead_letter_partition, dead_letter_offset) FROM replayed_dead_letters"),
+      await system.sql(
+        "SELECT uniqExact(dead_letter_partition, dead_letter_offset) FROM replayed_dead_letters",
+      ),
     );
 
   const before = await noted();

@@ -392,9 +392,7 @@ describe("random data in unmerged parts", () => {
       ];
       const compare = async (after: (typeof positions)[number]): Promise<void> => {
         const behind = expected.filter(
-          (one) =>
-            one.date > after.date ||
-            (one.date === after.date && compareUtf8(one.id, after.id) > 0),
+          (one) => one.date > after.date || (one.date === after.date && compareUtf8(one.id, after.id) > 0),
         );
         const page = await warehouse.reader.conversationsByUpdate({ ...query("acme", 3), after });
         expect(await readPage(page)).toEqual(behind.slice(0, 3).map(({ text }) => text));

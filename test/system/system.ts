@@ -52,7 +52,6 @@ export type RunningSystem = {
   readonly partitions: number;
   readonly logFolder: string;
   readonly apiUrl: string;
-  readonly clickhouseUrl: (user: ClickhouseUser) => string;
   environment(name: ServiceName): Readonly<Record<string, string>>;
   /** On its own ports; `apiUrl` is for export-api. */
   another(
@@ -220,7 +219,6 @@ export const connectTo = async (
     logFolder: addresses.logFolder,
     environment: (service) => addresses.environments[service],
     apiUrl: addresses.apiUrl,
-    clickhouseUrl: (user) => addresses.clickhouse[user],
     another,
     anotherApi: (env) => another("export-api", env),
     key: async (clientId, scopes = ["export"]) => {
