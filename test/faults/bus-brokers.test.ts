@@ -68,6 +68,7 @@ it("counts a message as arrived when every replica in sync has it, which is when
 
   const careless = bus.kafka.producer();
   await careless.connect();
+  bus.stops.push(() => careless.disconnect());
   let acknowledged = false;
   const { sent } = await whileStopped(second, async () => {
     // Only the leader answers: the message is not safe and nobody can read it.
@@ -78,7 +79,7 @@ it("counts a message as arrived when every replica in sync has it, which is when
     expect(await end()).toBe(1);
     expect(acknowledged).toBe(false);
     return { sent: waiting };
-  }).finally(() => careless.disconnect());
+  });
   await sent;
   expect(await end()).toBe(3);
 });
