@@ -10,6 +10,7 @@ export type SendCommit = (request: OffsetsByTopicPartition) => Promise<void>;
 
 export type Commits = {
   commit: Consumer["commit"];
+  /** undefined: since the join nothing was read. */
   sendBy(send: SendCommit | undefined): void;
 };
 
@@ -43,15 +44,12 @@ const toRequest = (offsets: readonly StampedOffset[]): OffsetsByTopicPartition =
 /** One at a time, so that none overtakes; kafkajs' own commit may be repeated under a new generation. */
 export const createCommits = (deps: {
   readonly membership: Membership;
-  readonly commitOffsets: (
-    offsets: { topic: string; partition: number; offset: string; metadata: string | null }[],
-  ) => Promise<void>;
   readonly topics: Pick<TopicGuard, "stampOf">;
   readonly signal: AbortSignal;
   readonly metrics: Metrics | undefined;
   readonly log: Logger;
 }): Commits => {
-  const { membership, commitOffsets, topics, signal, log } = deps;
+  const { membership, topics, signal, log } = deps;
   const commits = deps.metrics?.counter("conversation_export_bus_commits_total", "Commits by result.", [
     "result",
   ]);
@@ -66,15 +64,14 @@ export const createCommits = (deps: {
       return await retry(
         async () => {
           // kafkajs takes the generation in this turn: no join comes between check and use.
-          if (!mayCommit(membership, epoch)) return "fenced";
+          if (!mayCommit(membership, epoch) || sendCommit === undefined) return "fenced";
           const stamped = offsets.flatMap((entry) => {
             const metadata = topics.stampOf(entry.topic);
             return metadata === undefined ? [] : [{ ...entry, metadata }];
           });
           // Nothing was read yet.
           if (stamped.length < offsets.length) return "fenced";
-          if (sendCommit !== undefined) await sendCommit(toRequest(stamped));
-          else await commitOffsets(stamped.map((entry) => ({ ...entry, offset: String(entry.offset) })));
+          await sendCommit(toRequest(stamped));
           return "committed";
         },
         {

@@ -172,7 +172,6 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   });
   const commits = createCommits({
     membership,
-    commitOffsets: (offsets) => consumer.commitOffsets(offsets),
     topics,
     signal: abort.signal,
     metrics,
