@@ -3,6 +3,7 @@ import { toOffset } from "../records/offset.ts";
 import { readBatches } from "../records/record-batch.ts";
 import type { FetchedBatch } from "../records/record-slices.ts";
 import { internals } from "./internals.ts";
+import { type Decoder, KafkaDecoder } from "./own-request.ts";
 
 /** kafkajs passes on only messages. */
 export type PassedBatch = FetchedBatch & { readonly offset: string };
@@ -19,15 +20,6 @@ export type FetchedPartition = {
 };
 type FetchedTopic = { readonly topicName: string; readonly partitions: readonly FetchedPartition[] };
 
-/** kafkajs' types leave it out. */
-type Decoder = {
-  readInt16(): number;
-  readInt32(): number;
-  readInt64(): { toString(): string };
-  readString(): string;
-  readBytes(length: number): Buffer;
-  readArray<T>(readOne: (decoder: Decoder) => T): T[];
-};
 type Protocol = { readonly response: { decode(raw: Buffer): Promise<unknown> } };
 type FetchRequests = { protocol: (options: { version: number }) => (request: object) => Protocol };
 
@@ -91,7 +83,6 @@ const readResponse = (decoder: Decoder, version: number): object => {
 
 /** kafkajs' parser unpacks whole responses, fails above 125,000 records a batch and passes some aborted messages. */
 export const passBatches = (): void => {
-  const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;
   const requests = internals("protocol/requests/fetch/index") as FetchRequests;
   const { protocol } = requests;
   requests.protocol = ({ version }) => {

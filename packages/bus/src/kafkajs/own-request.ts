@@ -13,8 +13,10 @@ export type Decoder = {
   readInt16(): number;
   readInt32(): number;
   readInt64(): { toString(): string };
+  readString(): string;
   readBytes(length: number): Buffer;
   readBoolean(): boolean;
+  readArray<T>(readOne: (decoder: Decoder) => T): T[];
   readUVarIntString(): string | null;
   readUVarIntBytes(): Buffer | null;
   readUVarIntArray<T>(readOne: (decoder: Decoder) => T): T[] | null;
@@ -27,7 +29,7 @@ type RequestingBroker = {
 type SendRequest = (this: unknown, request: object) => Promise<unknown>;
 
 const KafkaEncoder = internals("protocol/encoder") as new () => Encoder;
-const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;
+export const KafkaDecoder = internals("protocol/decoder") as new (raw: Buffer) => Decoder;
 
 export const { createErrorFromCode } = internals("protocol/error") as {
   createErrorFromCode: (code: number) => Error;
