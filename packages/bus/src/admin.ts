@@ -18,15 +18,8 @@ export type NewTopic = {
 
 export type PartitionBounds = { partition: number; start: number; end: number };
 
-/** null: unknown, or of a deleted topic of this name; control records count. */
-export type PartitionLag = {
-  topic: string;
-  partition: number;
-  start: number | null;
-  end: number | null;
-  committed: number | null;
-  lag: number | null;
-};
+/** `committed`: null without one in this topic; control records count as lag. */
+export type PartitionLag = PartitionBounds & { topic: string; committed: number | null; lag: number };
 
 export type Admin = {
   start(): Promise<void>;

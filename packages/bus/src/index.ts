@@ -8,7 +8,6 @@ export {
   type PartitionProgress,
   type TopicProgress,
 } from "./group-progress.ts";
-export { lagOf } from "./lag.ts";
 export {
   createDeadLetterReader,
   type DeadLetter,

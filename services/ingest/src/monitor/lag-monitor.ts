@@ -21,8 +21,8 @@ export const createLagMonitor = (deps: {
     metrics.lagUnknown.reset();
     for (const { topic, partition, lag } of lags) {
       if (!owned.has(`${topic}/${partition}`)) continue;
-      metrics.lagUnknown.set({ topic, partition }, lag === null ? 1 : 0);
-      if (lag !== null) metrics.lag.set({ topic, partition }, lag);
+      metrics.lagUnknown.set({ topic, partition }, 0);
+      metrics.lag.set({ topic, partition }, lag);
     }
   };
 

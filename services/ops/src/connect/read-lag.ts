@@ -14,8 +14,5 @@ export const readLag = async (admin: Admin, bus: BusConfig): Promise<PartitionLa
   }
 };
 
-/** null: unknown for a partition. */
-export const lagOf = (topic: string, partitions: readonly PartitionLag[]): number | null => {
-  const lags = partitions.flatMap((one) => (one.topic === topic ? [one.lag] : []));
-  return lags.includes(null) ? null : lags.reduce((sum: number, lag) => sum + (lag ?? 0), 0);
-};
+export const lagOf = (topic: string, partitions: readonly PartitionLag[]): number =>
+  partitions.filter((one) => one.topic === topic).reduce((sum, { lag }) => sum + lag, 0);

@@ -43,7 +43,7 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
   const name = `group ${config.groupId}`;
   const lags = await fetchLag(admin, config);
   if (lags.every(({ committed }) => committed === null)) {
-    const filled = lags.some(({ start, end }) => end !== null && end > (start ?? 0));
+    const filled = lags.some(({ start, end }) => end > start);
     return [
       filled
         ? warning(name, "has read nothing yet", "start ingest, or check that its KAFKA_GROUP_ID is this one")
@@ -54,7 +54,6 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
     lags.map(
       ({ topic, partition, committed, start }) =>
         committed !== null &&
-        start !== null &&
         committed < start &&
         problem(
           name,
@@ -63,7 +62,7 @@ const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings>
         ),
     ),
   );
-  const lag = lags.reduce((sum, one) => sum + (one.lag ?? 0), 0);
+  const lag = lags.reduce((sum, one) => sum + one.lag, 0);
   return [...lost, ok(name, `${lag} messages behind: \`export-ops status --partitions\` shows more`)];
 };
 
