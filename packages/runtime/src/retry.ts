@@ -7,20 +7,19 @@ export type RetryOptions = {
   onRetry?: (error: unknown, attempt: number, delayMs: number) => void;
   initialMs?: number;
   maxMs?: number;
-  /** Random share of the pause, 0 to 1. */
-  jitter?: number;
   /** No attempt begins later. */
   deadlineMs?: number;
   retryable?: (error: unknown) => boolean;
 };
 
+/** A random half to the whole pause, which doubles with each attempt. */
 export const backoffMs = (
   attempt: number,
-  options: { initialMs: number; maxMs: number; jitter: number },
+  { initialMs, maxMs }: { initialMs: number; maxMs: number },
   random: () => number = Math.random,
 ): number => {
-  const full = Math.min(options.maxMs, options.initialMs * 2 ** Math.min(attempt - 1, 30));
-  return Math.round(full * (1 - options.jitter * random()));
+  const full = Math.min(maxMs, initialMs * 2 ** Math.min(attempt - 1, 30));
+  return Math.round(full * (1 - random() / 2));
 };
 
 /** Throws the signal's reason, or the last error when it is final or the pause would pass the deadline. */
@@ -28,7 +27,7 @@ export const retry = async <T>(
   operation: (attempt: number) => Promise<T>,
   options: RetryOptions = {},
 ): Promise<T> => {
-  const { signal, onRetry, initialMs = 100, maxMs = 5000, jitter = 0.5, deadlineMs } = options;
+  const { signal, onRetry, initialMs = 100, maxMs = 5000, deadlineMs } = options;
   const retryable = options.retryable ?? isRetryable;
   const startedAt = performance.now();
   for (let attempt = 1; ; attempt++) {
@@ -37,7 +36,7 @@ export const retry = async <T>(
       return await operation(attempt);
     } catch (error) {
       if (!retryable(error)) throw error;
-      const delayMs = backoffMs(attempt, { initialMs, maxMs, jitter });
+      const delayMs = backoffMs(attempt, { initialMs, maxMs });
       if (deadlineMs !== undefined && performance.now() - startedAt + delayMs > deadlineMs) throw error;
       signal?.throwIfAborted();
       onRetry?.(error, attempt, delayMs);

@@ -22,8 +22,8 @@ type Held = {
 
 const MARGIN_MS = 60_000;
 const RENEW_AT = 0.8;
-const PAUSE = { initialMs: 500, maxMs: 10_000, jitter: 0.5 };
-const REFUSAL_PAUSE = { initialMs: 1000, maxMs: 16_000, jitter: 0.5 };
+const PAUSE = { initialMs: 500, maxMs: 10_000 };
+const REFUSAL_PAUSE = { initialMs: 1000, maxMs: 16_000 };
 /** After new keys brokers may reject a good token for some seconds. */
 const MAX_REFUSALS = { beforeFirstLogin: 3, later: 7 };
 /** Node's longest timer. */
