@@ -1,5 +1,6 @@
 import { afterEach, expect, it } from "vitest";
-import { createHealthServer, createLogger, createMetrics, type HealthCheck } from "./index.ts";
+import { createHealthServer, type HealthChecks } from "./health.ts";
+import { createLogger, createMetrics } from "./index.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 const stops: (() => Promise<void>)[] = [];
@@ -7,7 +8,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop();
 });
 
-const startServer = async (checks: { live: HealthCheck; ready: HealthCheck }) => {
+const startServer = async (checks: HealthChecks) => {
   const metrics = createMetrics({ service: "test", withProcess: true });
   const server = createHealthServer({ host: "127.0.0.1", port: 0, metrics, checks, log });
   const { port } = await server.start();

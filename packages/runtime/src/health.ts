@@ -4,7 +4,8 @@ import type { Logger } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** A string: the reason of a failure. */
-export type HealthCheck = () => boolean | string;
+type HealthCheck = () => boolean | string;
+export type HealthChecks = { readonly live: HealthCheck; readonly ready: HealthCheck };
 
 const text = (response: ServerResponse, status: number, type: string, body: string): void => {
   response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
@@ -14,7 +15,7 @@ export const createHealthServer = (deps: {
   host: string;
   port: number;
   metrics: Metrics;
-  checks: { live: HealthCheck; ready: HealthCheck };
+  checks: HealthChecks;
   log: Logger;
 }) => {
   const { host, port, metrics, checks, log } = deps;

@@ -9,7 +9,6 @@ export {
   requireClickhouseUser,
 } from "./env/clickhouse-env.ts";
 export { deriveKey } from "./derive-key.ts";
-export { configOrExit } from "./env/config-or-exit.ts";
 export type { Environment } from "./env/env.ts";
 export {
   count,
@@ -22,7 +21,6 @@ export {
 } from "./env/settings.ts";
 export { eventTopic, processSettings, serverSettings, shared } from "./env/shared-settings.ts";
 export { ConfigError, isRetryable, ServiceError } from "./errors.ts";
-export { createHealthServer, type HealthCheck } from "./health.ts";
 export { type KafkaServers, readKafkaServers } from "./env/kafka-env.ts";
 export type { KafkaLogin, TokenEndpoint } from "./env/kafka-login-env.ts";
 export { createLoop, type Loop } from "./loop.ts";
@@ -47,7 +45,7 @@ export {
 } from "./trace/spans.ts";
 export { type TlsTrouble, tlsTroubleOf } from "./tls-trouble.ts";
 export { type RecordedSpan, recordSpans } from "./trace/record-spans.ts";
-export { startTracing } from "./trace/tracing.ts";
-export { type Part, type Running, run } from "./run.ts";
+export type { Part } from "./run.ts";
+export { startService } from "./start-service.ts";
 export { unlessAborted, within } from "./within.ts";
 export { escapesOf, visibleJson } from "./visible-json.ts";

@@ -7,10 +7,13 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
 });
 
+const pathOf = (file: string): string => JSON.stringify(new URL(file, import.meta.url).href);
+
 /** `body` may use `part(name, start, stop)`, `hang` and `run`. */
 const startProcess = (body: string) => {
   const source = `
-    import { createLogger, run as runParts } from ${JSON.stringify(new URL("./index.ts", import.meta.url).href)};
+    import { createLogger } from ${pathOf("./logger.ts")};
+    import { run as runParts } from ${pathOf("./run.ts")};
     const log = createLogger({ service: "test", level: "info" });
     const say = (word) => process.stdout.write(word + "\\n");
     const hang = () => new Promise(() => {});

@@ -7,16 +7,7 @@ import {
   createRedis,
   createSharedSlots,
 } from "@conversation-export/queue";
-import {
-  configOrExit,
-  createHealthServer,
-  createLogger,
-  createLoop,
-  createMetrics,
-  retry,
-  run,
-  startTracing,
-} from "@conversation-export/runtime";
+import { createLoop, retry, startService } from "@conversation-export/runtime";
 import {
   createCampaignStore,
   createReader,
@@ -58,16 +49,16 @@ const BOUND_LEASE_MS = 30_000;
 const KAFKA_STALL_MS = 5_000;
 const SAMPLED_BY_CALLERS_PER_SECOND = 1;
 
-const config = configOrExit(readConfig);
-const log = createLogger({ service: "export-api", level: config.logLevel });
-const registry = createMetrics({ service: "export-api", withProcess: true });
-const traces = await startTracing({
-  settings: config.traces,
+const {
+  config,
+  log,
+  metrics: registry,
+  run,
+} = await startService({
+  service: "export-api",
+  readConfig,
   // Any client may claim that a request is sampled.
   foreign: { perSecond: SAMPLED_BY_CALLERS_PER_SECOND },
-  stopWithinMs: config.shutdownDeadlineMs / 15,
-  metrics: registry,
-  log,
 });
 const limitMetrics = createRateLimitMetrics(registry);
 const onOwn = (): void => limitMetrics.limited.inc({ limit: "slots" });
@@ -178,54 +169,41 @@ const listener = createListener({
   drainMs: config.shutdownDeadlineMs * 0.8,
   log,
 });
-const health = createHealthServer({
-  host: config.host,
-  port: config.metricsPort,
-  metrics: registry,
-  checks: { live: () => true, ready: () => listener.ready() },
-  log,
-});
 const stopping = new AbortController();
 
-const running = run({
-  log,
-  deadlineMs: config.shutdownDeadlineMs,
-  parts: [
-    traces,
-    { name: "health", start: () => health.start(), stop: () => health.stop() },
-    { name: "redis", start: async () => redis.connect(), stop: () => redis.stop() },
-    { name: "erasures", start: async () => jobs.start(), stop: () => jobs.stop() },
-    { name: "bus", start: () => publisher.start(), stop: () => publisher.stop() },
-    {
-      name: "warehouse",
-      start: () =>
-        // Old pods go when this one is ready: all users are tried.
-        retry(() => Promise.all([reader.ping(), requests.ping()]), {
-          signal: stopping.signal,
-          onRetry: (error, attempt) =>
-            log.warn({ err: error, attempt }, "connecting to ClickHouse failed, retrying"),
-        }),
-      stop: () => {
-        stopping.abort();
-        return Promise.all([lookups, pages, intake].map((session) => session.close()));
-      },
+const running = run({ live: () => true, ready: () => listener.ready() }, [
+  { name: "redis", start: async () => redis.connect(), stop: () => redis.stop() },
+  { name: "erasures", start: async () => jobs.start(), stop: () => jobs.stop() },
+  { name: "bus", start: () => publisher.start(), stop: () => publisher.stop() },
+  {
+    name: "warehouse",
+    start: () =>
+      // Old pods go when this one is ready: all users are tried.
+      retry(() => Promise.all([reader.ping(), requests.ping()]), {
+        signal: stopping.signal,
+        onRetry: (error, attempt) =>
+          log.warn({ err: error, attempt }, "connecting to ClickHouse failed, retrying"),
+      }),
+    stop: () => {
+      stopping.abort();
+      return Promise.all([lookups, pages, intake].map((session) => session.close()));
     },
-    {
-      name: "keys",
-      start: async () => {
-        await knownKeys.refresh();
-        await loadingKeys.start();
-      },
-      stop: loadingKeys.stop,
+  },
+  {
+    name: "keys",
+    start: async () => {
+      await knownKeys.refresh();
+      await loadingKeys.start();
     },
-    {
-      name: "key uses",
-      start: savingUses.start,
-      stop: async () => {
-        await savingUses.stop();
-        await usedKeys.save();
-      },
+    stop: loadingKeys.stop,
+  },
+  {
+    name: "key uses",
+    start: savingUses.start,
+    stop: async () => {
+      await savingUses.stop();
+      await usedKeys.save();
     },
-    { name: "http", start: () => listener.start(), stop: () => listener.stop() },
-  ],
-});
+  },
+  { name: "http", start: () => listener.start(), stop: () => listener.stop() },
+]);

@@ -7,15 +7,7 @@ import {
   createProducer,
 } from "@conversation-export/bus";
 import { listsByTopic, typesByTopic } from "@conversation-export/domain";
-import {
-  configOrExit,
-  createHealthServer,
-  createLogger,
-  createMetrics,
-  isTracing,
-  run,
-  startTracing,
-} from "@conversation-export/runtime";
+import { isTracing, startService } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
 import {
   createInFlight,
@@ -44,18 +36,18 @@ const WAREHOUSE_CONNECTIONS = 24;
 /** Longer than any rebalance. */
 const LIVENESS_MS = 120_000;
 
-const config = configOrExit(readConfig);
-const log = createLogger({ service: "ingest", level: config.logLevel });
-const registry = createMetrics({ service: "ingest", withProcess: true });
-const metrics = createIngestMetrics(registry);
-const traces = await startTracing({
-  settings: config.traces,
+const {
+  config,
+  log,
+  metrics: registry,
+  run,
+} = await startService({
+  service: "ingest",
+  readConfig,
   // Only our own systems write to the bus.
   foreign: "all",
-  stopWithinMs: config.shutdownDeadlineMs / 15,
-  metrics: registry,
-  log,
 });
+const metrics = createIngestMetrics(registry);
 const connection = { ...config.kafka, clientId: "conversation-export-ingest", log };
 const types = typesByTopic(config.topics);
 const topics = [...types.keys()];
@@ -145,38 +137,26 @@ const watermarks = createWatermarkMonitor({
   log,
   now: Date.now,
 });
-const health = createHealthServer({
-  host: config.host,
-  port: config.metricsPort,
-  metrics: registry,
-  log,
-  checks: {
-    live: () =>
-      gate.isOpen() !== true ||
-      Date.now() - consumer.lastTick() < LIVENESS_MS ||
-      "the consumer loop does not tick",
-    ready: () => {
-      if (pipeline.isDraining()) return "draining";
-      if (gate.isOpen() !== true) return gate.isOpen();
-      return consumer.isJoined() || "no member of the consumer group yet";
-    },
-  },
-});
 
-const running = run({
-  log,
-  deadlineMs: config.shutdownDeadlineMs,
-  parts: [
-    traces,
-    { name: "health", start: health.start, stop: health.stop },
-    { name: "warehouse", start: async () => {}, stop: session.close },
-    { name: "producer", start: producer.start, stop: producer.stop },
-    { name: "lag", start: lagMonitor.start, stop: lagMonitor.stop },
-    { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
-    { name: "clients", start: clients.start, stop: clients.stop },
-    { name: "suppressions", start: gate.start, stop: gate.stop },
-    { name: "in flight", start: inFlight.start, stop: inFlight.stop },
-    { name: "consumer", start: consumer.start, stop: consumer.stop },
-    { name: "pipeline", start: async () => {}, stop: pipeline.drain },
-  ],
-});
+const checks = {
+  live: () =>
+    gate.isOpen() !== true ||
+    Date.now() - consumer.lastTick() < LIVENESS_MS ||
+    "the consumer loop does not tick",
+  ready: () => {
+    if (pipeline.isDraining()) return "draining";
+    if (gate.isOpen() !== true) return gate.isOpen();
+    return consumer.isJoined() || "no member of the consumer group yet";
+  },
+};
+const running = run(checks, [
+  { name: "warehouse", start: async () => {}, stop: session.close },
+  { name: "producer", start: producer.start, stop: producer.stop },
+  { name: "lag", start: lagMonitor.start, stop: lagMonitor.stop },
+  { name: "watermarks", start: watermarks.start, stop: watermarks.stop },
+  { name: "clients", start: clients.start, stop: clients.stop },
+  { name: "suppressions", start: gate.start, stop: gate.stop },
+  { name: "in flight", start: inFlight.start, stop: inFlight.stop },
+  { name: "consumer", start: consumer.start, stop: consumer.stop },
+  { name: "pipeline", start: async () => {}, stop: pipeline.drain },
+]);

@@ -7,15 +7,7 @@ import {
   createSchedules,
   registerQueueMetrics,
 } from "@conversation-export/queue";
-import {
-  configOrExit,
-  createHealthServer,
-  createLogger,
-  createMetrics,
-  type Part,
-  run,
-  startTracing,
-} from "@conversation-export/runtime";
+import { type Part, startService } from "@conversation-export/runtime";
 import { createSuppressionGate } from "@conversation-export/suppression";
 import {
   createAuditStore,
@@ -53,16 +45,7 @@ const LOOK_AT_AUDIT_EVERY_MS = 15_000;
 /** For the other parts when jobs take all their time to stop. */
 const STOP_RESERVE_MS = 3_000;
 
-const config = configOrExit(readConfig);
-const log = createLogger({ service: "jobs", level: config.logLevel });
-const metrics = createMetrics({ service: "jobs", withProcess: true });
-const traces = await startTracing({
-  settings: config.traces,
-  foreign: "all",
-  stopWithinMs: config.shutdownDeadlineMs / 15,
-  metrics,
-  log,
-});
+const { config, log, metrics, run } = await startService({ service: "jobs", readConfig, foreign: "all" });
 const application = "conversation-export-jobs";
 
 const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.fatal(error) });
@@ -166,13 +149,6 @@ const ready = (): true | string => {
   );
   return reasons.length === 0 || reasons.join("; ");
 };
-const health = createHealthServer({
-  host: config.host,
-  port: config.metricsPort,
-  metrics,
-  checks: { live: () => true, ready },
-  log,
-});
 
 const startRedis = async (): Promise<void> => {
   await redis.start();
@@ -185,27 +161,20 @@ const startRedis = async (): Promise<void> => {
   }
 };
 
-const running = run({
-  log,
-  deadlineMs: config.shutdownDeadlineMs,
-  parts: [
-    traces,
-    // First, so that a waiting process can be asked why.
-    { name: "health", start: health.start, stop: health.stop },
-    { name: "redis", start: startRedis, stop: redis.stop },
-    { name: "redis watch", start: redisMonitor.start, stop: redisMonitor.stop },
-    { name: "warehouse", start: warehouse.start, stop: warehouse.stop },
-    { name: "bus", start: bus.start, stop: bus.stop },
-    { name: "suppressions", start: gate.start, stop: gate.stop },
-    runHolders.part,
-    { name: "in flight", start: inFlight.start, stop: inFlight.stop },
-    { name: "stable", start: stableMonitor.start, stop: stableMonitor.stop },
-    { name: "moved dates", start: movedDates.start, stop: movedDates.stop },
-    { name: "audit watch", start: auditMonitor.start, stop: auditMonitor.stop },
-    ...jobs.flatMap(({ parts = [] }) => parts),
-    createSweeping({ jobs, log }),
-    { name: "schedules", start: schedules.start, stop: schedules.stop },
-    ...boardParts,
-    { name: "workers", start: workers.start, stop: workers.stop },
-  ],
-});
+const running = run({ live: () => true, ready }, [
+  { name: "redis", start: startRedis, stop: redis.stop },
+  { name: "redis watch", start: redisMonitor.start, stop: redisMonitor.stop },
+  { name: "warehouse", start: warehouse.start, stop: warehouse.stop },
+  { name: "bus", start: bus.start, stop: bus.stop },
+  { name: "suppressions", start: gate.start, stop: gate.stop },
+  runHolders.part,
+  { name: "in flight", start: inFlight.start, stop: inFlight.stop },
+  { name: "stable", start: stableMonitor.start, stop: stableMonitor.stop },
+  { name: "moved dates", start: movedDates.start, stop: movedDates.stop },
+  { name: "audit watch", start: auditMonitor.start, stop: auditMonitor.stop },
+  ...jobs.flatMap(({ parts = [] }) => parts),
+  createSweeping({ jobs, log }),
+  { name: "schedules", start: schedules.start, stop: schedules.stop },
+  ...boardParts,
+  { name: "workers", start: workers.start, stop: workers.stop },
+]);

@@ -8,11 +8,11 @@ import {
   readTraceParent,
   runInSpan,
   startSpan,
-  startTracing,
   traceHeaders,
   withinSpan,
 } from "../index.ts";
 import { MAX_WAITING } from "./trace-export.ts";
+import { startTracing } from "./tracing.ts";
 
 type Deps = Parameters<typeof startTracing>[0];
 type Exporter = NonNullable<Deps["exporter"]>;
