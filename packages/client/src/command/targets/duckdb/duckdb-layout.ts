@@ -17,15 +17,10 @@ const TYPES = {
 
 type Column = { readonly name: string; readonly kind: Kind };
 
-const columnsOf = (list: ListName, fields: readonly string[] | null): readonly Column[] => {
-  const all: Readonly<Record<string, Kind>> = FIELDS[list];
-  const id = KINDS[list].id;
-  const names = Object.keys(all).filter((name) => name !== id && (fields === null || fields.includes(name)));
-  return [
-    { name: id, kind: "text" },
-    ...names.map((name) => ({ name, kind: all[name] ?? "json" }) satisfies Column),
-  ];
-};
+const columnsOf = (list: ListName, fields: readonly string[] | null): readonly Column[] =>
+  Object.entries<Kind>(FIELDS[list])
+    .filter(([name]) => name === KINDS[list].id || fields === null || fields.includes(name))
+    .map(([name, kind]) => ({ name, kind }));
 
 const createTable = (table: string, columns: readonly Column[]): string =>
   `CREATE TABLE IF NOT EXISTS ${table} (${columns.map(({ name, kind }) => `"${name}" ${TYPES[kind]}`).join(", ")}, record JSON)`;
