@@ -110,8 +110,6 @@ const consumer: Consumer = createConsumer({
   groupId: config.groupId,
   topics,
   sessionTimeoutMs: config.sessionTimeoutMs,
-  // A waiting message keeps its whole fetch response in memory.
-  fetch: { maxBytesPerPartition: 4 * 1024 * 1024, maxBytes: 16 * 1024 * 1024 },
   metrics: registry,
   onMessages: pipeline.onMessages,
   onAssigned: pipeline.onAssigned,

@@ -9,17 +9,15 @@ import { createTopicGuard } from "../topics/topic-guard.ts";
 import { createDamageCheck } from "../records/damage-check.ts";
 import { createBatchReader } from "./batch-reader.ts";
 import { createCommits } from "./commits.ts";
-import type { Consumer, ConsumerDeps, FetchLimits } from "./contract.ts";
+import type { Consumer, ConsumerDeps } from "./contract.ts";
 import { drainWithin } from "./drain.ts";
 import { createMembership } from "./membership.ts";
 import { createPauses } from "./pauses.ts";
 
-const FETCH: FetchLimits = {
-  maxBytesPerPartition: 4 * 1024 * 1024,
-  maxBytes: 32 * 1024 * 1024,
-  minBytes: 64 * 1024,
-  maxWaitMs: 250,
-};
+/** A waiting message keeps its whole fetch response in memory. */
+const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_PARTITION_BYTES = 4 * 1024 * 1024;
+const FETCH = { minBytes: 64 * 1024, maxWaitMs: 250 };
 
 /** Nothing is lost until then (docs/decisions/0031). */
 const TOPIC_LOOK_MS = 2_000;
@@ -98,7 +96,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   const { log, groupId, metrics } = deps;
   const sessionTimeoutMs = deps.sessionTimeoutMs ?? 30_000;
   const drainMs = Math.floor(sessionTimeoutMs / 2);
-  const limits = { ...FETCH, ...deps.fetch };
+  const { minBytes, maxWaitMs } = deps.fetch ?? FETCH;
   const abort = new AbortController();
 
   const { outOfRange, joins, restarts } = createCounters(metrics);
@@ -154,10 +152,10 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
     sessionTimeout: sessionTimeoutMs,
     heartbeatInterval: Math.floor(sessionTimeoutMs / 10),
     rebalanceTimeout: Math.max(60_000, 2 * drainMs),
-    maxBytesPerPartition: limits.maxBytesPerPartition,
-    maxBytes: limits.maxBytes,
-    minBytes: limits.minBytes,
-    maxWaitTimeInMs: limits.maxWaitMs,
+    maxBytesPerPartition: MAX_PARTITION_BYTES,
+    maxBytes: MAX_BYTES,
+    minBytes,
+    maxWaitTimeInMs: maxWaitMs,
     metadataMaxAge: METADATA_MAX_AGE_MS,
     allowAutoTopicCreation: false,
     partitionAssigners: [gate.assigner],

@@ -15,20 +15,13 @@ export type MessageSlice = {
 /** The rest comes again after `resume`. */
 export type Taken = "continue" | "pause" | { processed: number; pause: true };
 
-/** Bytes and milliseconds. */
-export type FetchLimits = {
-  maxBytesPerPartition: number;
-  maxBytes: number;
-  minBytes: number;
-  maxWaitMs: number;
-};
-
 export type ConsumerDeps = Connection & {
   groupId: string;
   topics: readonly string[];
   /** A rejoin waits half of it for a drain. */
   sessionTimeoutMs?: number;
-  fetch?: Partial<FetchLimits>;
+  /** How long a broker collects for an answer. */
+  fetch?: { minBytes: number; maxWaitMs: number };
   metrics?: Metrics;
   /** A throw is a bug and ends in `onCrash`. */
   onMessages(slice: MessageSlice): Taken;
