@@ -205,13 +205,12 @@ export const createAdmin = (deps: Connection): Admin => {
       }),
     setCommitted: (groupId, offsets) =>
       call("set_committed", async () => {
-        const entriesOf = [...Map.groupBy(offsets, (entry) => entry.topic)];
         const topics = await Promise.all(
-          entriesOf.map(async ([topic, entries]) => {
+          byTopic(offsets, (entry) => entry).map(async ({ topic, partitions }) => {
             const metadata = stampOf(await topicIdOf(topic));
             return {
               topic,
-              partitions: entries.map(({ partition, offset }) => ({
+              partitions: partitions.map(({ partition, offset }) => ({
                 partition,
                 offset: String(offset),
                 metadata,

@@ -1,5 +1,6 @@
 import { type Logger, type Metrics, retry } from "@conversation-export/runtime";
 import type { OffsetsByTopicPartition } from "kafkajs";
+import { byTopic } from "../by-topic.ts";
 import { busError, mayPass, protocolErrorType } from "../kafkajs/errors.ts";
 import type { TopicGuard } from "../topics/topic-guard.ts";
 import type { PartitionOffset } from "../message.ts";
@@ -25,22 +26,6 @@ const FENCED: ReadonlySet<string> = new Set([
 
 const isFenced = (error: unknown): boolean => FENCED.has(protocolErrorType(error) ?? "");
 
-type StampedOffset = PartitionOffset & { readonly metadata: string | null };
-
-const toRequest = (offsets: readonly StampedOffset[]): OffsetsByTopicPartition => ({
-  topics: Array.from(
-    Map.groupBy(offsets, ({ topic }) => topic),
-    ([topic, entries]) => ({
-      topic,
-      partitions: entries.map(({ partition, offset, metadata }) => ({
-        partition,
-        offset: String(offset),
-        metadata,
-      })),
-    }),
-  ),
-});
-
 /** One at a time, so that none overtakes; kafkajs' own commit may be repeated under a new generation. */
 export const createCommits = (deps: {
   readonly membership: Membership;
@@ -65,13 +50,15 @@ export const createCommits = (deps: {
         async () => {
           // kafkajs takes the generation in this turn: no join comes between check and use.
           if (!mayCommit(membership, epoch) || sendCommit === undefined) return "fenced";
-          const stamped = offsets.flatMap((entry) => {
-            const metadata = topics.stampOf(entry.topic);
-            return metadata === undefined ? [] : [{ ...entry, metadata }];
-          });
           // Nothing was read yet.
-          if (stamped.length < offsets.length) return "fenced";
-          await sendCommit(toRequest(stamped));
+          if (offsets.some(({ topic }) => topics.stampOf(topic) === undefined)) return "fenced";
+          await sendCommit({
+            topics: byTopic(offsets, ({ topic, partition, offset }) => ({
+              partition,
+              offset: String(offset),
+              metadata: topics.stampOf(topic) ?? null,
+            })),
+          });
           return "committed";
         },
         {

@@ -1,3 +1,4 @@
+import { byTopic } from "../by-topic.ts";
 import type { TopicPartition } from "../message.ts";
 import type { Membership } from "./membership.ts";
 
@@ -7,11 +8,8 @@ export type Pauses = ReturnType<typeof createPauses>;
 
 const keyOf = ({ topic, partition }: TopicPartition): string => `${partition} ${topic}`;
 
-const byTopic = (partitions: readonly TopicPartition[]): Topics =>
-  Array.from(
-    Map.groupBy(partitions, ({ topic }) => topic),
-    ([topic, entries]) => ({ topic, partitions: entries.map(({ partition }) => partition) }),
-  );
+const topicsOf = (partitions: readonly TopicPartition[]): Topics =>
+  byTopic(partitions, ({ partition }) => partition);
 
 /** kafkajs keeps pauses over a join, so its end lifts them all. */
 export const createPauses = (deps: {
@@ -25,18 +23,18 @@ export const createPauses = (deps: {
     pause: (partitions: readonly TopicPartition[]): void => {
       if (membership.phase !== "joined" || partitions.length === 0) return;
       for (const where of partitions) paused.set(keyOf(where), where);
-      deps.pause(byTopic(partitions));
+      deps.pause(topicsOf(partitions));
     },
     resume: (partitions: readonly TopicPartition[]): void => {
       // Then the end of the join resumes it.
       if (membership.phase !== "joined") return;
       const known = partitions.filter((where) => paused.delete(keyOf(where)));
-      if (known.length > 0) deps.resume(byTopic(known));
+      if (known.length > 0) deps.resume(topicsOf(known));
     },
     isPaused: (where: TopicPartition): boolean => paused.has(keyOf(where)),
     count: (): number => paused.size,
     lift: (): void => {
-      if (paused.size > 0) deps.resume(byTopic([...paused.values()]));
+      if (paused.size > 0) deps.resume(topicsOf([...paused.values()]));
       paused.clear();
     },
   };
