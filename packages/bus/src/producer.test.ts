@@ -49,20 +49,20 @@ describe("requests", () => {
     const abort = new AbortController();
     const lines: unknown[] = [];
     log.warn = (...line: unknown[]) => void lines.push(line);
-    const topicOf = (request: string): string => `topic of ${request}`;
     const hidden: string[] = [];
     const failure = (): string | undefined => hidden.at(-1);
-    const deps = { topicOf, failure, signal: abort.signal, log, pauseMs: 1, lookMs: 5 };
-    const send = createSending<string>({
+    const deps = { failure, signal: abort.signal, log, pauseMs: 1, lookMs: 5 };
+    const sendAll = createSending<{ readonly topic: string }>({
       ...deps,
-      send: async (request) => {
-        sent.push(`${request} begins`);
+      send: async ({ topic }) => {
+        sent.push(`${topic} begins`);
         await work();
         const failure = failures.shift();
         if (failure !== undefined) throw failure;
-        sent.push(`${request} is written`);
+        sent.push(`${topic} is written`);
       },
     });
+    const send = (topics: readonly string[]) => sendAll(topics.map((topic) => ({ topic })));
     return { send, sent, lines, hidden, abort };
   };
 
@@ -81,7 +81,7 @@ describe("requests", () => {
     await send(["a"]);
     const message = "writing to the topic failed, retrying";
     expect(lines).toEqual(
-      [missing, away].map((error) => [{ topic: "topic of a", error: String(error) }, message]),
+      [missing, away].map((error) => [{ topic: "a", error: String(error) }, message]),
     );
   });
 
@@ -92,7 +92,7 @@ describe("requests", () => {
     await expect.poll(() => (hidden.push("no such topic"), lines.length)).toBe(1);
     for (let look = 0; look < 3; look += 1) await new Promise((done) => setTimeout(done, 10));
     expect(lines).toEqual([
-      [{ topic: "topic of a", error: "no such topic" }, "writing to the topic failed, retrying"],
+      [{ topic: "a", error: "no such topic" }, "writing to the topic failed, retrying"],
     ]);
     resolve();
     await sent;

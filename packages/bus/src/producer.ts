@@ -94,9 +94,8 @@ const toMessage = ({ key, value, headers, partition, timestamp }: OutgoingMessag
 });
 
 /** kafkajs reuses a failed request's sequence number, so one in between would count as its copy. */
-export const createSending = <Request>(deps: {
+export const createSending = <Request extends { readonly topic: string }>(deps: {
   readonly send: (request: Request) => Promise<unknown>;
-  readonly topicOf: (request: Request) => string;
   /** Since the last call. */
   readonly failure: () => string | undefined;
   readonly signal: AbortSignal;
@@ -104,7 +103,7 @@ export const createSending = <Request>(deps: {
   readonly pauseMs?: number;
   readonly lookMs?: number;
 }): ((requests: readonly Request[]) => Promise<void>) => {
-  const { send, topicOf, signal, log, pauseMs = 500 } = deps;
+  const { send, signal, log, pauseMs = 500 } = deps;
   let before: Promise<void> = Promise.resolve();
   let last = { line: "", at: 0 };
   const noteFailure = (topic: string, error: unknown): void => {
@@ -116,7 +115,7 @@ export const createSending = <Request>(deps: {
   };
   const sendAll = async (requests: readonly Request[]): Promise<void> => {
     for (const request of requests) {
-      const topic = topicOf(request);
+      const { topic } = request;
       deps.failure();
       // kafkajs repeats for ever what a missing topic rejects.
       const look = setInterval(() => {
@@ -146,7 +145,7 @@ const createPartitioner: ICustomPartitioner = () => {
 };
 
 /** kafkajs silently leaves out a partition whose leader moved. */
-export const createAnsweredSend =
+const createAnsweredSend =
   (send: (request: ProducerRecord) => Promise<RecordMetadata[]>) =>
   async (request: ProducerRecord): Promise<void> => {
     for (let left = request.messages; left.length > 0; ) {
@@ -174,9 +173,8 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     metadataMaxAge: METADATA_MAX_AGE_MS,
     retry: { ...RETRY, retries: Number.MAX_SAFE_INTEGER },
   });
-  const send = createSending<ProducerRecord>({
+  const send = createSending({
     send: createAnsweredSend((request) => producer.send(request)),
-    topicOf: ({ topic }) => topic,
     failure: () => {
       const error = failure;
       failure = undefined;
