@@ -48,6 +48,7 @@ export const createHealthServer = (deps: {
   });
 
   return {
+    name: "health",
     start: (): Promise<{ port: number }> =>
       new Promise((resolve, reject) => {
         server.once("error", reject);

@@ -46,8 +46,7 @@ export const startService = async <Config extends ProcessSettings>(deps: {
     run: (checks: HealthChecks, parts: readonly Part[]): Running => {
       const health = createHealthServer({ host, port, metrics, checks, log });
       // Before the others, so that a waiting process can be asked why.
-      const first = [traces, { name: "health", start: health.start, stop: health.stop }];
-      return run({ log, deadlineMs, parts: [...first, ...parts] });
+      return run({ log, deadlineMs, parts: [traces, health, ...parts] });
     },
   };
 };
