@@ -80,11 +80,8 @@ export const createCommits = (deps: {
       if (offsets.length === 0) {
         return Promise.resolve(mayCommit(membership, epoch) ? "committed" : "fenced");
       }
-      const result = last.then(
-        () => commitNow(epoch, offsets),
-        () => commitNow(epoch, offsets),
-      );
-      last = result;
+      const result = last.then(() => commitNow(epoch, offsets));
+      last = result.catch(() => {});
       return result.then((outcome) => {
         commits?.inc({ result: outcome });
         return outcome;

@@ -104,6 +104,9 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   let crashed = false;
   let running: Promise<void> | undefined;
 
+  const tick = (): void => {
+    membership.lastTick = Date.now();
+  };
   // `stop` may come during a drain.
   const isStopped = (): boolean => membership.phase === "stopped";
 
@@ -143,7 +146,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   const gate = createJoinGate({ groupId, beforeJoin, topics });
   const kafka = createKafka(deps, {
     onLine: () => {
-      if (membership.phase !== "joined") membership.lastTick = Date.now();
+      if (membership.phase !== "joined") tick();
     },
     onOffsetOutOfRange: ({ topic }) => outOfRange?.inc({ topic }),
   });
@@ -187,7 +190,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
 
   const { events } = consumer;
   const alive = (): void => {
-    if (membership.phase === "joined") membership.lastTick = Date.now();
+    if (membership.phase === "joined") tick();
   };
   consumer.on(events.FETCH_START, alive);
   consumer.on(events.HEARTBEAT, alive);
@@ -214,7 +217,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
   });
 
   consumer.on(events.CRASH, ({ payload }) => {
-    membership.lastTick = Date.now();
+    tick();
     if (!payload.restart) {
       crash(loginError("consumer", payload.error) ?? payload.error.cause ?? payload.error);
       return;
@@ -225,9 +228,6 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
 
   return {
     start: async () => {
-      const tick = (): void => {
-        membership.lastTick = Date.now();
-      };
       await subscribe(consumer, deps, abort.signal, tick);
       await findCoordinator(kafka, deps, abort.signal, tick);
       await lookAtTopics.start();
