@@ -5,7 +5,7 @@ import { createCluster, fetchLeaders, fetchTopicId, type OpenCluster } from "./k
 import { type Connection, connectTo, createKafka, RETRY } from "./kafkajs/connection.ts";
 import { busError, mayBeCreatedLater, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
 import { lagOf } from "./lag.ts";
-import type { PartitionOffset } from "./message.ts";
+import type { PartitionBounds, PartitionOffset } from "./message.ts";
 import { toOffset } from "./records/offset.ts";
 import { isOfFormerTopic, stampOf } from "./topics/topic-stamp.ts";
 
@@ -15,8 +15,6 @@ export type NewTopic = {
   replicationFactor?: number;
   config?: Readonly<Record<string, string>>;
 };
-
-export type PartitionBounds = { partition: number; start: number; end: number };
 
 /** `committed`: null without one in this topic; control records count as lag. */
 export type PartitionLag = PartitionBounds & { topic: string; committed: number | null; lag: number };

@@ -1,19 +1,18 @@
 import {
   createCluster,
-  EARLIEST,
+  fetchBounds,
   fetchLeaders,
   fetchTopicId,
-  LATEST,
-  listOffsets,
   READ_UNCOMMITTED,
 } from "./kafkajs/cluster.ts";
 import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts";
 import { busError } from "./kafkajs/errors.ts";
+import type { PartitionBounds } from "./message.ts";
 import { toOffset } from "./records/offset.ts";
 import { isOfFormerTopic } from "./topics/topic-stamp.ts";
 
 /** `end`: what all in-sync replicas have; `committed`: null without a usable commit. */
-export type PartitionProgress = { partition: number; start: number; end: number; committed: number | null };
+export type PartitionProgress = PartitionBounds & { committed: number | null };
 
 export type TopicProgress = { topicId: string | null; partitions: PartitionProgress[] };
 
@@ -31,24 +30,21 @@ export const createGroupProgress = (deps: Connection & { groupId: string }): Gro
 
   const fetch = async (topic: string): Promise<TopicProgress> => {
     const leaders = await fetchLeaders(cluster, topic);
-    const numbers = [...leaders.keys()];
     // Commits first: one beyond the end then belongs to a deleted topic of this name.
     const coordinator = await cluster.findGroupCoordinator({ groupId });
     const answer = await coordinator.offsetFetch({
       groupId,
-      topics: [{ topic, partitions: numbers.map((partition) => ({ partition })) }],
+      topics: [{ topic, partitions: Array.from(leaders.keys(), (partition) => ({ partition })) }],
     });
     const committed = new Map(
       answer.responses
         .filter((one) => one.topic === topic)
         .flatMap(({ partitions }) => partitions.map((one) => [one.partition, one])),
     );
-    const starts = await listOffsets(cluster, topic, leaders, EARLIEST, READ_UNCOMMITTED);
-    const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_UNCOMMITTED);
+    const bounds = await fetchBounds(cluster, topic, leaders, READ_UNCOMMITTED);
     // Last: neither commits nor ends can belong to a later topic.
     const topicId = await fetchTopicId(cluster, topic, leaders);
-    const partitions = numbers.map((partition) => {
-      const [start, end] = [starts.get(partition) ?? 0, ends.get(partition) ?? 0];
+    const partitions = bounds.map(({ partition, start, end }) => {
       const { offset = "-1", metadata } = committed.get(partition) ?? {};
       const position = toOffset(offset);
       const isUsable = position >= 0 && position <= end && !isOfFormerTopic(metadata, topicId);

@@ -3,6 +3,8 @@ export type TopicPartition = { topic: string; partition: number };
 /** `offset`: the next one to read. */
 export type PartitionOffset = TopicPartition & { offset: number };
 
+export type PartitionBounds = { partition: number; start: number; end: number };
+
 export type BusHeader = Buffer | string | null;
 
 /** null: without a value; an array: the name comes several times. */

@@ -1,8 +1,7 @@
 import { retry, ServiceError, unlessAborted } from "@conversation-export/runtime";
-import type { PartitionBounds } from "./admin.ts";
 import {
   createCluster,
-  EARLIEST,
+  fetchBounds,
   fetchLeaders,
   fetchTopicId,
   LATEST,
@@ -12,7 +11,7 @@ import {
 import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts";
 import { busError, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
 import type { FetchedPartition } from "./kafkajs/fetch-response.ts";
-import type { BusMessage, PartitionOffset } from "./message.ts";
+import type { BusMessage, PartitionBounds, PartitionOffset } from "./message.ts";
 import { createDamageCheck } from "./records/damage-check.ts";
 import { toOffset } from "./records/offset.ts";
 import { readSlices } from "./records/record-slices.ts";
@@ -72,16 +71,9 @@ export const createRangeReader = (deps: Connection): RangeReader => {
   };
 
   const bounds = (topic: string, signal: AbortSignal): Promise<PartitionBounds[]> =>
-    ask(`the brokers do not give the bounds of ${topic}`, signal, async () => {
-      const leaders = await fetchLeaders(cluster, topic);
-      const starts = await listOffsets(cluster, topic, leaders, EARLIEST, READ_COMMITTED);
-      const ends = await listOffsets(cluster, topic, leaders, LATEST, READ_COMMITTED);
-      return Array.from(leaders.keys(), (partition) => ({
-        partition,
-        start: starts.get(partition) ?? 0,
-        end: ends.get(partition) ?? 0,
-      }));
-    });
+    ask(`the brokers do not give the bounds of ${topic}`, signal, async () =>
+      fetchBounds(cluster, topic, await fetchLeaders(cluster, topic), READ_COMMITTED),
+    );
 
   const fetch = async (
     where: BusRange,

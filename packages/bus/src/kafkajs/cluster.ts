@@ -3,10 +3,11 @@ import { toOffset } from "../records/offset.ts";
 import { METADATA_MAX_AGE_MS } from "./connection.ts";
 import type { FetchedPartition } from "./fetch-response.ts";
 import { privateOf } from "./internals.ts";
+import type { PartitionBounds } from "../message.ts";
 import { askTopicIds } from "../topics/topic-ids.ts";
 
 export const LATEST = -1;
-export const EARLIEST = -2;
+const EARLIEST = -2;
 
 export const READ_UNCOMMITTED = 0;
 export const READ_COMMITTED = 1;
@@ -67,13 +68,6 @@ export const createCluster = (kafka: Kafka): OpenCluster => {
   return create.call(kafka, { allowAutoTopicCreation: false, metadataMaxAge: METADATA_MAX_AGE_MS });
 };
 
-export const offsetsOf = (responses: OffsetList, topic: string): Map<number, number> =>
-  new Map(
-    responses
-      .filter((entry) => entry.topic === topic)
-      .flatMap(({ partitions }) => partitions.map(({ partition, offset }) => [partition, toOffset(offset)])),
-  );
-
 export const fetchLeaders = async (cluster: OpenCluster, topic: string): Promise<Leaders> => {
   const metadata = await cluster.metadata({ topics: [topic] });
   const found = metadata?.topicMetadata.find((entry) => entry.topic === topic)?.partitionMetadata;
@@ -85,7 +79,7 @@ export const fetchLeaders = async (cluster: OpenCluster, topic: string): Promise
   );
 };
 
-/** `timestamp`: ms, `LATEST` or `EARLIEST`; -1: all messages are earlier. */
+/** `timestamp`: ms, `LATEST` or `EARLIEST`. Offset -1: all messages are earlier. */
 export const listOffsets = async (
   cluster: OpenCluster,
   topic: string,
@@ -103,11 +97,27 @@ export const listOffsets = async (
       });
     }),
   );
-  const offsets = new Map(answers.flatMap(({ responses }) => [...offsetsOf(responses, topic)]));
+  const partitions = answers.flatMap(({ responses }) => responses.flatMap((one) => one.partitions));
+  const offsets = new Map(partitions.map(({ partition, offset }) => [partition, toOffset(offset)]));
   for (const partition of leaders.keys()) {
     if (!offsets.has(partition)) throw new kafkajs.KafkaJSError("a partition is left out");
   }
   return offsets;
+};
+
+export const fetchBounds = async (
+  cluster: OpenCluster,
+  topic: string,
+  leaders: Leaders,
+  isolationLevel: number,
+): Promise<PartitionBounds[]> => {
+  const starts = await listOffsets(cluster, topic, leaders, EARLIEST, isolationLevel);
+  const ends = await listOffsets(cluster, topic, leaders, LATEST, isolationLevel);
+  return Array.from(leaders.keys(), (partition) => ({
+    partition,
+    start: starts.get(partition) ?? 0,
+    end: ends.get(partition) ?? 0,
+  }));
 };
 
 /** null: none; rejects when brokers disagree. */
