@@ -124,7 +124,7 @@ const pull = async ({ settings, deps, progress, report }: Run): Promise<number> 
     const wanted = wantedOf(settings, list, deps.target.state(list));
     try {
       const note = await pullList(deps, wanted);
-      if (settings.compact) await deps.target.compact(list, false);
+      if (settings.compact) await deps.target.compact?.(list, false);
       const before = failures.length;
       await deps.target.publish?.(list).catch((error: unknown) => failures.push(error));
       progress.end();
@@ -165,7 +165,7 @@ const compact = async ({ settings, deps: { target } }: Run): Promise<number> => 
       `a new copy of ${renewing.join(", ")} is not complete, and the old one stays: pull first`,
     );
   for (const list of settings.lists) {
-    await target.compact(list, true);
+    await target.compact?.(list, true);
     // A pull may have ended between storing rows and writing its files.
     if (typeof target.state(list)?.watermark === "string") await target.publish?.(list);
   }

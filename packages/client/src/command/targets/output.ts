@@ -91,7 +91,6 @@ export const openOutput = async (options: {
     complete: () => Promise.resolve(),
     lines: async function* () {},
     count: () => 0,
-    compact: () => Promise.resolve(),
     close: async () => lock?.release(),
   };
 };

@@ -48,8 +48,8 @@ export type Target = {
   /** Superseded lines included. */
   count(list: ListName): number;
   isRenewing(list: ListName): boolean;
-  /** Without `force` only if there is enough to remove. */
-  compact(list: ListName, force: boolean): Promise<void>;
+  /** Where superseded lines stay; without `force` only if there is enough to remove. */
+  compact?(list: ListName, force: boolean): Promise<void>;
   /** Writes files for readers. */
   publish?(list: ListName): Promise<void>;
   /** @throws CopyError if readers' files do not match */

@@ -195,8 +195,6 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
         yield String(record);
     },
     count: (list) => counts.get(list) ?? 0,
-    // Rows are gone already; only `rewrite` removes their bytes.
-    compact: () => Promise.resolve(),
     rewrite: () => rewriteDuckDbFile(file, path),
     close: file.close,
   };

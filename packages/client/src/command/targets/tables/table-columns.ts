@@ -2,8 +2,7 @@ import { FIELDS, SHAPES } from "../../../interface/fields.ts";
 import { KINDS, type ListName } from "../../../lists/kinds.ts";
 import { valueTexts, wellFormed } from "../../../lists/json-parts.ts";
 
-export const TABLE_FORMATS = ["parquet", "csv"] as const;
-export type TableFormat = (typeof TABLE_FORMATS)[number];
+export type TableFormat = "parquet" | "csv";
 
 type Shape = string | readonly Shape[] | { readonly [name: string]: Shape };
 
