@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { ConfigError } from "../errors.ts";
 import { parseEnv } from "./env.ts";
+import { problemsOf } from "./problems.fixture.ts";
 
 const schema = z.object({
   PORT: z.coerce.number().int().min(1),
@@ -9,15 +9,7 @@ const schema = z.object({
   LEVEL: z.enum(["a", "b"]).default("a"),
 });
 
-const problemsOf = (env: Record<string, string | undefined>): readonly string[] => {
-  try {
-    parseEnv(schema, env);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  throw new Error("expected a ConfigError");
-};
+const problems = (env: Record<string, string>) => problemsOf(() => parseEnv(schema, env));
 
 describe("parseEnv", () => {
   it("returns the typed values and defaults, and ignores variables it does not know", () => {
@@ -30,12 +22,12 @@ describe("parseEnv", () => {
 
   it("takes an empty variable as absent", () => {
     expect(parseEnv(schema, { PORT: "80", PASSWORD: "long enough", LEVEL: "" }).LEVEL).toBe("a");
-    expect(problemsOf({ PORT: "", PASSWORD: "long enough" })).toEqual(["PORT: is required"]);
+    expect(problems({ PORT: "", PASSWORD: "long enough" })).toEqual(["PORT: is required"]);
   });
 
   it("names every wrong variable and no value", () => {
-    const problems = problemsOf({ PORT: "x", PASSWORD: "hunter2", LEVEL: "c" });
-    expect(problems.map((problem) => problem.split(":")[0])).toEqual(["PORT", "PASSWORD", "LEVEL"]);
-    expect(problems.join()).not.toContain("hunter2");
+    const found = problems({ PORT: "x", PASSWORD: "hunter2", LEVEL: "c" });
+    expect(found.map((problem) => problem.split(":")[0])).toEqual(["PORT", "PASSWORD", "LEVEL"]);
+    expect(found.join()).not.toContain("hunter2");
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError, type Environment, readKafkaServers } from "../index.ts";
+import { type Environment, readKafkaServers } from "../index.ts";
+import { problemsOf } from "./problems.fixture.ts";
 
 const BROKERS = { KAFKA_BROKERS: "a:9092" };
 const OAUTH = {
@@ -10,15 +11,8 @@ const OAUTH = {
 };
 const MSK = { KAFKA_TLS: "on", KAFKA_SASL_MECHANISM: "aws-msk-iam", KAFKA_AWS_REGION: "eu-central-1" };
 
-const problems = (env: Environment): readonly string[] => {
-  try {
-    readKafkaServers({ ...BROKERS, ...env });
-    return [];
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-};
+const problems = (env: Environment): readonly string[] =>
+  problemsOf(() => readKafkaServers({ ...BROKERS, ...env }));
 
 describe("the login by a token", () => {
   it("needs an endpoint and a client, and may name more", () => {

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  ConfigError,
   type Environment,
   parseRedisUrl,
   readClickhouseCluster,
@@ -15,6 +14,7 @@ import {
   requireClickhouseUser,
 } from "../index.ts";
 import { makePemFiles } from "./pem.fixture.ts";
+import { problemsOf } from "./problems.fixture.ts";
 
 let folder = "";
 let files: ReturnType<typeof makePemFiles>;
@@ -23,16 +23,6 @@ beforeAll(() => {
   files = makePemFiles(folder);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
-
-const problemsOf = (read: () => unknown): readonly string[] => {
-  try {
-    read();
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
-};
 
 const BROKERS = { KAFKA_BROKERS: "a:9092, b:9093" };
 const SASL = {

@@ -1,17 +1,7 @@
 import { expect, it } from "vitest";
-import { ConfigError } from "../errors.ts";
+import { problemsOf } from "./problems.fixture.ts";
 import { count, readSettings, variable } from "./settings.ts";
 import { shared } from "./shared-settings.ts";
-
-const problemsOf = (read: () => unknown): readonly string[] => {
-  try {
-    read();
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
-};
 
 it("reads variables and groups of them in the shape of the readers", () => {
   const readers = {

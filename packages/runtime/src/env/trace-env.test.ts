@@ -1,18 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError } from "../errors.ts";
+import { problemsOf } from "./problems.fixture.ts";
 import { readTraceSettings } from "./trace-env.ts";
 
 const URL = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const read = (env: Record<string, string>) => readTraceSettings(env, "conversation-export-ingest");
 
-const problemOf = (env: Record<string, string>): string => {
-  try {
-    read(env);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems.join("\n");
-  }
-  return "no problem";
-};
+const problemOf = (env: Record<string, string>): string => problemsOf(() => read(env)).join("\n");
 
 describe("readTraceSettings", () => {
   it("is off without an address", () => {
