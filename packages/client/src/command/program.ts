@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Readable, Writable } from "node:stream";
+import type { Writable } from "node:stream";
 import { createCaller, isKey } from "../http/caller.ts";
 import { ExportApiError, ExportConnectionError } from "../http/errors.ts";
 import { visibleText } from "../http/visible-text.ts";
@@ -28,7 +28,6 @@ const DUCKDB_SEGMENT_BYTES = 8 * 1024 * 1024;
 
 export type Io = {
   readonly env: Environment;
-  readonly stdin?: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly signal: AbortSignal;

@@ -115,7 +115,7 @@ const readStates = async (file: DuckDbFile, options: TablesOptions): Promise<Kep
 /** Rows and state are stored in one transaction. */
 export const keepTables = async (file: DuckDbFile, options: TablesOptions): Promise<Tables> => {
   const { service, lists, layout, onChange } = options;
-  const { path, rows, parts, inTransaction } = file;
+  const { rows, parts, inTransaction } = file;
   const { states, renewing } = await readStates(file, options);
   const counts = new Map<ListName, number>();
   const tableOf = (list: ListName): string => (renewing.has(list) ? renewalOf(list) : list);
@@ -195,7 +195,7 @@ export const keepTables = async (file: DuckDbFile, options: TablesOptions): Prom
         yield String(record);
     },
     count: (list) => counts.get(list) ?? 0,
-    rewrite: () => rewriteDuckDbFile(file, path),
+    rewrite: () => rewriteDuckDbFile(file),
     close: file.close,
   };
 };

@@ -7,8 +7,8 @@ import { publishFile, syncFile } from "../durable-file.ts";
 const named = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** Deleted rows stay in free blocks, so all is copied; afterwards only close the old file. */
-export const rewriteDuckDbFile = async ({ rows }: DuckDbFile, file: string): Promise<void> => {
-  const made = inMaking(file);
+export const rewriteDuckDbFile = async ({ path, rows }: DuckDbFile): Promise<void> => {
+  const made = inMaking(path);
   const name = named(`new ${randomUUID()}`);
   try {
     await rows("CHECKPOINT");
@@ -28,7 +28,7 @@ export const rewriteDuckDbFile = async ({ rows }: DuckDbFile, file: string): Pro
     await syncFile(made);
     // The log now belongs to the new file.
     await rows("PRAGMA disable_checkpoint_on_shutdown");
-    await publishFile(made, file);
+    await publishFile(made, path);
   } finally {
     for (const rest of ["", ".wal"]) await rm(`${made}${rest}`, { force: true });
   }
