@@ -40,12 +40,8 @@ export const retry = async <T>(
       if (deadlineMs !== undefined && performance.now() - startedAt + delayMs > deadlineMs) throw error;
       signal?.throwIfAborted();
       onRetry?.(error, attempt, delayMs);
-      try {
-        await sleep(delayMs, undefined, signal && { signal });
-      } catch (aborted) {
-        signal?.throwIfAborted();
-        throw aborted;
-      }
+      // The next turn throws the reason of an abort.
+      await sleep(delayMs, undefined, signal && { signal }).catch(() => undefined);
     }
   }
 };
