@@ -8,7 +8,7 @@ export type DeadLetter = DeadLetterFacts & {
 };
 
 /** Instants of the rejection, ms since the epoch. */
-export type DeadLetterFilter = {
+type DeadLetterFilter = {
   readonly reasons?: readonly string[] | null;
   readonly from?: number | null;
   readonly to?: number | null;

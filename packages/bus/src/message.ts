@@ -5,7 +5,7 @@ export type PartitionOffset = TopicPartition & { offset: number };
 
 export type PartitionBounds = { partition: number; start: number; end: number };
 
-export type BusHeader = Buffer | string | null;
+type BusHeader = Buffer | string | null;
 
 /** null: without a value; an array: the name comes several times. */
 export type BusHeaders = Record<string, BusHeader | BusHeader[] | undefined>;

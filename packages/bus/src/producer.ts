@@ -19,7 +19,7 @@ export type OutgoingMessage = {
   timestamp?: number;
 };
 
-export type ProducerDeps = Connection & {
+type ProducerDeps = Connection & {
   compression?: "none" | "gzip" | "zstd";
 };
 

@@ -5,7 +5,7 @@ import { visibleJson } from "./visible-json.ts";
 export type { Logger };
 
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 const REDACTED = ["password", "secret", "token", "authorization", "apiKey", "sasl"];
 

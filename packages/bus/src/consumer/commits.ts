@@ -7,7 +7,7 @@ import type { PartitionOffset } from "../message.ts";
 import type { Consumer } from "./contract.ts";
 import { type Membership, mayCommit } from "./membership.ts";
 
-export type SendCommit = (request: OffsetsByTopicPartition) => Promise<void>;
+type SendCommit = (request: OffsetsByTopicPartition) => Promise<void>;
 
 export type Commits = {
   commit: Consumer["commit"];

@@ -1,7 +1,7 @@
 import type { TopicPartition } from "../message.ts";
 
 /** `draining`: the old generation still commits; `joining`: nobody does. */
-export type Phase = "idle" | "joined" | "draining" | "joining" | "stopped";
+type Phase = "idle" | "joined" | "draining" | "joining" | "stopped";
 
 export type Membership = {
   phase: Phase;

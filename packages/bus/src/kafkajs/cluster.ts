@@ -60,7 +60,7 @@ export type OpenCluster = Omit<Cluster, "metadata" | "findBroker" | "findGroupCo
   findGroupCoordinator(group: { groupId: string }): Promise<OpenBroker>;
 };
 
-export type Leaders = ReadonlyMap<number, number>;
+type Leaders = ReadonlyMap<number, number>;
 
 /** The admin client never refreshes metadata and ends partitions at the first open transaction. */
 export const createCluster = (kafka: Kafka): OpenCluster => {

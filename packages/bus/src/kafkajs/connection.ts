@@ -12,7 +12,7 @@ import { tokenMechanism } from "./token-login.ts";
 export type Connection = KafkaServers & { clientId: string; log: Logger };
 
 /** Events that kafkajs reports only in its log. */
-export type LogMonitor = {
+type LogMonitor = {
   onLine?: () => void;
   onOffsetOutOfRange?: (where: TopicPartition) => void;
   onFailure?: (error: string) => void;

@@ -1,4 +1,4 @@
-export type BusLogLevel = "debug" | "warn" | "error";
+type BusLogLevel = "debug" | "warn" | "error";
 
 const LOST_OFFSET = /^Offset out of range, resetting/;
 

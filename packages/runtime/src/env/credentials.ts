@@ -6,7 +6,7 @@ export const credential = z
   .string()
   .regex(/^[^\p{Cc}]*$/u, "must not hold a line break or another control character");
 
-export type Credentials = { readonly username?: string | undefined; readonly password?: string | undefined };
+type Credentials = { readonly username?: string | undefined; readonly password?: string | undefined };
 
 const ADDRESS = /^([a-z+]+:\/\/)(?:([^/?#]*)@)?(.*)$/is;
 

@@ -15,7 +15,7 @@ export type RedisServer = {
   readonly sentinelPassword?: string;
 };
 
-export type RedisAddress = {
+type RedisAddress = {
   readonly tls: boolean;
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   /** The server's name among the sentinels; null: no sentinels. */

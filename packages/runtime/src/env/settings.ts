@@ -5,7 +5,7 @@ import { type Environment, parseEnv } from "./env.ts";
 /** Throws ConfigError. */
 export type SettingReader<T = unknown> = (env: Environment) => T;
 
-export type SettingReaders = { readonly [name: string]: SettingReader | SettingReaders };
+type SettingReaders = { readonly [name: string]: SettingReader | SettingReaders };
 
 export type Settings<Readers extends SettingReaders> = {
   readonly [Name in keyof Readers]: Readers[Name] extends SettingReader<infer T>

@@ -11,7 +11,7 @@ import {
 import type { TraceSettings } from "../env/trace-env.ts";
 import { createTraceSampler, type ForeignTraces } from "./trace-sampler.ts";
 
-export type SpanFate = (count: number, fate: "exported" | "failed" | "dropped", error?: Error) => void;
+type SpanFate = (count: number, fate: "exported" | "failed" | "dropped", error?: Error) => void;
 
 export const MAX_WAITING = 4_096;
 const MAX_SENT = 512;
