@@ -1,5 +1,6 @@
 import { retry } from "@conversation-export/runtime";
 import kafkajs from "kafkajs";
+import { byTopic } from "./by-topic.ts";
 import { askCoordinator } from "./kafkajs/ask-coordinator.ts";
 import { createCluster, fetchLeaders, fetchTopicId, type OpenCluster } from "./kafkajs/cluster.ts";
 import { type Connection, connectTo, createKafka, RETRY } from "./kafkajs/connection.ts";

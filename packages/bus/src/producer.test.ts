@@ -80,9 +80,7 @@ describe("requests", () => {
     const { send, lines } = setup([missing, missing, missing, away]);
     await send(["a"]);
     const message = "writing to the topic failed, retrying";
-    expect(lines).toEqual(
-      [missing, away].map((error) => [{ topic: "a", error: String(error) }, message]),
-    );
+    expect(lines).toEqual([missing, away].map((error) => [{ topic: "a", error: String(error) }, message]));
   });
 
   it("that kafkajs repeats by itself say once for which topic", async () => {
