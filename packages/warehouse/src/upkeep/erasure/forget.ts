@@ -1,20 +1,19 @@
 import { UNFINISHED } from "../../access/request-rows.ts";
 import type { Session } from "../../session/session.ts";
-import type { Deletion, RowSelection } from "../deletion.ts";
+import type { Deletion } from "../deletion.ts";
 import { countOf, type ErasureRun, IS_OWN, OF_RUN, parametersOf } from "./erasure-keys.ts";
+import type { KeyedRows } from "./keyed-deletion.ts";
 
 type Deps = { readonly session: Session; readonly deletion: Pick<Deletion, "erase"> };
 
-/** `condition`: SQL with `isIn` before each subquery. */
 export const eraseSome = async (
   { session, deletion }: Deps,
-  rows: Omit<RowSelection, "condition"> & { readonly condition: (isIn: string) => string },
+  { table, condition, parameters = {} }: KeyedRows,
   signal: AbortSignal,
 ): Promise<void> => {
-  const { table, parameters = {} } = rows;
-  const sql = `SELECT toString(count()) AS rows FROM ${table} WHERE ${rows.condition("GLOBAL IN")}`;
+  const sql = `SELECT toString(count()) AS rows FROM ${table} WHERE ${condition("GLOBAL IN")}`;
   if (countOf(await session.rows("erasure.count_some", sql, { parameters })) > 0)
-    await deletion.erase({ table, condition: rows.condition("IN"), parameters }, signal);
+    await deletion.erase({ table, condition: condition("IN"), parameters }, signal);
 };
 
 /** `session`: by `forErasures`. */

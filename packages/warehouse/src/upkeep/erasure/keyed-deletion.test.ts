@@ -1,9 +1,10 @@
 import { expect, it } from "vitest";
 import { clusterNames } from "../../session/cluster-names.ts";
 import type { Session } from "../../session/session.ts";
-import { createLongDeletion } from "./long-deletion.ts";
+import { createKeyedDeletion } from "./keyed-deletion.ts";
 
 const signal = new AbortController().signal;
+const deletion = { dropMasked: () => Promise.resolve() };
 
 it("waits for all replicas behind the deletions, of tables that have some", async () => {
   const sent: unknown[] = [];
@@ -15,7 +16,7 @@ it("waits for all replicas behind the deletions, of tables that have some", asyn
       return Promise.resolve();
     },
   } as unknown as Session;
-  await createLongDeletion({ session }).onAllReplicas(["messages", "landing"], signal);
+  await createKeyedDeletion({ session, deletion }).onAllReplicas(["messages", "landing"], signal);
   expect(sent).toEqual([["ALTER TABLE messages DELETE WHERE false", { mutations_sync: "2" }]]);
 });
 
@@ -29,7 +30,7 @@ it("waits for its own deletions alone, while they run", async () => {
       return Promise.resolve(answers.shift());
     },
   } as unknown as Session;
-  await createLongDeletion({ session }).settled("messages", signal);
+  await createKeyedDeletion({ session, deletion }).settled("messages", signal);
   expect(asked).toHaveLength(2);
   expect(asked[0]).toContain("database = currentDatabase()");
 });
