@@ -68,7 +68,7 @@ export const createAuditStore = ({ session }: { readonly session: Session }): Au
       source: auditSource(),
       arguments: JSON.stringify(note.arguments),
     }));
-    await session.insert("audit.note", { table: "audit", rows }, { settings: { async_insert: 0 } });
+    await session.insert("audit.note", { table: "audit", rows });
   },
   list: async ({ since, until, actor, limit }) => {
     const rows = await session.rows<StoredEntry>(

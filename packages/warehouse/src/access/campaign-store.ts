@@ -77,11 +77,7 @@ export function createCampaignStore(deps: {
         deleted: campaign.deleted,
         created_at: campaign.createdAt,
       };
-      await session.insert(
-        "campaigns.save",
-        { table: "campaigns", rows: [row] },
-        { settings: { async_insert: 0 } },
-      );
+      await session.insert("campaigns.save", { table: "campaigns", rows: [row] });
     },
   };
 }

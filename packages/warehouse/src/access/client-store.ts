@@ -122,7 +122,7 @@ export function createClientStore(deps: {
     replaced = 0,
   ): Promise<void> => {
     const rows = [{ ...row, version: Math.max(deps.now(), replaced + 1) }];
-    return session.insert(name, { table, rows }, { settings: { async_insert: 0 } });
+    return session.insert(name, { table, rows });
   };
 
   return {

@@ -108,7 +108,7 @@ export async function insertRequest(session: Session, request: DataSubjectReques
     await session.insert(
       "requests.save",
       { table: "data_subject_requests", rows: [toRow(request)] },
-      { settings: { async_insert: 0, insert_deduplicate: 0 } },
+      { settings: { insert_deduplicate: 0 } },
     );
   } catch (error) {
     const { code, message, retryable } = toWarehouseError(error);

@@ -125,11 +125,7 @@ async function migrateServer(
         }
         lock.assertHeld();
         const row = { name, checksum, applied_at: new Date().toISOString() };
-        await session.insert(
-          "migrate.note",
-          { table: "schema_migrations", rows: [row] },
-          { settings: { async_insert: 0 } },
-        );
+        await session.insert("migrate.note", { table: "schema_migrations", rows: [row] });
         onApplied?.(name);
         now.add(name);
       }

@@ -108,6 +108,17 @@ describe("a session", () => {
     });
   });
 
+  it("has rows written at once, unless they may wait for others", async () => {
+    const session = createSession({ url, application: "test" });
+    const insert = async (settings = {}) => {
+      await session.insert("test.insert", { table: "watermarks", rows: [{ a: 1 }] }, { settings });
+      return asked.at(-1)?.url.searchParams.get("async_insert");
+    };
+    expect(await insert()).toBe("0");
+    expect(await insert({ async_insert: 1 })).toBe("1");
+    await session.close();
+  });
+
   it("leaves out a newer setting that the server does not know, for reads and writes, and sends it no more", async () => {
     const sent: string[][] = [];
     const older = createServer((request, response) => {

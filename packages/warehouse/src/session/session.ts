@@ -45,6 +45,7 @@ export type Session = {
   command(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
   /** Must be idempotent: on each shard without Keeper, else once; then throws the first error. */
   commandEverywhere(name: StatementName, query: string, options?: StatementOptions): Promise<void>;
+  /** One block, acknowledged when written, unless `async_insert` is set. */
   insert(
     name: StatementName,
     into: { readonly table: string; readonly rows: readonly object[] },
@@ -228,7 +229,9 @@ const viewOf = (
       for (const one of ran) if (one.status === "rejected") throw one.reason;
     },
     insert: async (name, { table, rows }, options) => {
-      await run(main, name, { operation: "INSERT", table }, withDefaults(options), (client, sent) =>
+      const all = withDefaults(options);
+      const given = { ...all, settings: { async_insert: 0, ...all.settings } } as const;
+      await run(main, name, { operation: "INSERT", table }, given, (client, sent) =>
         client.insert({ table, values: rows, format: "JSONEachRow", ...sent }),
       );
     },

@@ -37,8 +37,7 @@ export const createCarriedKeys = (deps: {
   readonly prefix: string;
   readonly holder: string;
 }) => {
-  const { prefix, holder } = deps;
-  const session = deps.session.with({ settings: { async_insert: 0 } });
+  const { session, prefix, holder } = deps;
   const jobKeys = createJobKeys({ session });
 
   return {

@@ -67,7 +67,7 @@ export const createJobKeys = ({ session }: { readonly session: Session }): JobKe
           table: "job_keys",
           rows: Array.from({ length: BEGUN_ROWS }, (_, at) => ({ run_id: run, kind: BEGUN, id: String(at) })),
         },
-        { settings: { async_insert: 0 }, signal },
+        { signal },
       ),
     assertKept: async (run) => {
       const [row] = await session.rows<{ n: number }>(

@@ -235,11 +235,7 @@ export const createReconcileStore = (deps: {
         next_offset: offset,
         until: new Date(until).toISOString(),
       }));
-      await session.insert(
-        "reconcile.save",
-        { table: "reconciled", rows },
-        { settings: { async_insert: 0 } },
-      );
+      await session.insert("reconcile.save", { table: "reconciled", rows });
     },
   };
 };

@@ -54,7 +54,7 @@ export const createCoordination = (deps: { readonly session: Session }): Coordin
     session.insert(
       "coordination.save",
       { table: "coordination", rows: [{ name, version: value, value }] },
-      { settings: { async_insert: 0, insert_deduplicate: 0 } },
+      { settings: { insert_deduplicate: 0 } },
     );
 
   const say = (name: string, value: number): Promise<void> =>

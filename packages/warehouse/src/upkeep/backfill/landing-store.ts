@@ -106,11 +106,7 @@ export function createLandingStore(deps: { readonly session: Session }): Landing
     async markGap(until, signal) {
       // Only the latest gap counts, so processes share one row.
       const row = { writer: "ingest", version: until, until: formatTimestampZ(until) };
-      await session.insert(
-        "landing.mark_gap",
-        { table: "landing_gaps", rows: [row] },
-        { settings: { async_insert: 0 }, signal },
-      );
+      await session.insert("landing.mark_gap", { table: "landing_gaps", rows: [row] }, { signal });
     },
     async coverage(signal) {
       // First: rows uploaded during the following queries must lie after `asOf`.

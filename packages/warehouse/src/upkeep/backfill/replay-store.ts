@@ -141,11 +141,7 @@ export const createReplayStore = (deps: {
         dead_letter_topic_id: topicId ?? "",
         replayed_at: new Date(now).toISOString(),
       }));
-      await session.insert(
-        "replays.add",
-        { table: "replayed_dead_letters", rows },
-        { settings: { async_insert: 0 } },
-      );
+      await session.insert("replays.add", { table: "replayed_dead_letters", rows });
     },
   };
 };

@@ -157,11 +157,7 @@ export function createWindowStore(deps: {
       backfilled_at: toSeconds(line.backfilledAt),
       result: line.result,
     }));
-    await session.insert(
-      "windows.save",
-      { table: "upload_windows", rows },
-      { settings: { async_insert: 0 } },
-    );
+    await session.insert("windows.save", { table: "upload_windows", rows });
   }
 
   return {

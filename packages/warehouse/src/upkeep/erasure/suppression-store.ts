@@ -30,7 +30,6 @@ export function createSuppressionStore(deps: { readonly session: Session }): Sup
   const session = deps.session.with({
     timeoutMs: 60_000,
     settings: {
-      async_insert: 0,
       insert_deduplicate: 0,
       max_execution_time: SUPPRESSION_INSERT_SECONDS,
     },
