@@ -2,7 +2,7 @@ import { createGroupProgress } from "@conversation-export/bus";
 import type { ListName } from "@conversation-export/domain";
 import { choosePorts } from "@conversation-export/local-stack";
 import { createLogger } from "@conversation-export/runtime";
-import { createWatermarkReader, type WatermarkReader } from "@conversation-export/warehouse";
+import { createWatermarkStore, type WatermarkReader } from "@conversation-export/warehouse";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -41,7 +41,7 @@ describe("the watermark", () => {
 
   beforeAll(async () => {
     system = await startSystem("test-watermark");
-    reader = createWatermarkReader({ session: sessions.open(system.stack.clickhouse.url("lookup")) });
+    reader = createWatermarkStore({ session: sessions.open(system.stack.clickhouse.url("lookup")) });
     await system.service("export-api");
     key = await system.key("acme");
   });

@@ -32,7 +32,7 @@ import {
   createReader,
   createRequestCompletion,
   createRequestStore,
-  createStableReader,
+  createStableStore,
   createCoordination,
   createSuppressionStore,
   createWriter,
@@ -145,7 +145,7 @@ const erasureDeps = (rule = { percent: 1, records: 1_000 }): ErasureDeps => ({
   suppressions,
   judgement: createLatestJudgement({
     coordination,
-    stable: createStableReader({ session: jobsSession }),
+    stable: createStableStore({ session: jobsSession }),
     patienceMs: 1,
     now: Date.now,
     log,

@@ -18,8 +18,8 @@ import { createLogger, createMetrics, ServiceError } from "@conversation-export/
 import {
   createRequestStore,
   createSession,
-  createWatermarkWriter,
-  type WatermarkWriter,
+  createWatermarkStore,
+  type WatermarkStore,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type RunningOps, startOps } from "../system/ops.ts";
@@ -50,7 +50,7 @@ type Look = {
 let stack: TestStack;
 let admin: Admin;
 let member: Consumer;
-let watermarks: WatermarkWriter;
+let watermarks: WatermarkStore;
 const stops: (() => Promise<unknown>)[] = [];
 
 /** With the rights that `grants` and `grants --redis` print for operators. */
@@ -112,7 +112,7 @@ beforeAll(async () => {
   admin = createAdmin({ brokers: stack.kafka.brokers, clientId: "test", log });
   await admin.start();
   const writer = createSession({ url: stack.clickhouse.url("writer"), application: "test" });
-  watermarks = createWatermarkWriter({ session: writer });
+  watermarks = createWatermarkStore({ session: writer });
   member = createConsumer({
     brokers: stack.kafka.brokers,
     clientId: "test",

@@ -2,11 +2,10 @@ import type { ExportRecord } from "@conversation-export/domain";
 import {
   createBatch,
   createClientStore,
-  createUnregisteredClientReader,
-  createUnregisteredClientWriter,
-  createWatermarkWriter,
+  createUnregisteredClientStore,
+  createWatermarkStore,
   type PageQuery,
-  type WatermarkWriter,
+  type WatermarkStore,
 } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
@@ -387,9 +386,9 @@ describe("what a batch may hold", () => {
 
 describe("clients that are not registered", () => {
   test("are kept with what came of them, and left out once they are registered", async () => {
-    const writer = createUnregisteredClientWriter({ session: warehouse.session("writer") });
+    const writer = createUnregisteredClientStore({ session: warehouse.session("writer") });
     const operator = warehouse.session("migrator");
-    const reader = createUnregisteredClientReader({ session: operator });
+    const reader = createUnregisteredClientStore({ session: operator });
     const store = createClientStore({ session: operator, now: Date.now });
     const register = (clientId: string): Promise<void> =>
       store.saveClient({
@@ -423,9 +422,9 @@ describe("watermarks", () => {
   /** ClickHouse runs on this machine too. */
   const nowMicros = (): number => Date.now() * 1000;
   const TOPIC = { topicId: "one", createdAnew: null };
-  let store: WatermarkWriter;
+  let store: WatermarkStore;
   beforeAll(() => {
-    store = createWatermarkWriter({ session: warehouse.session("writer") });
+    store = createWatermarkStore({ session: warehouse.session("writer") });
   });
 
   test("keeps the largest instant of each list", async () => {

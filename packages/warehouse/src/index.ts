@@ -80,7 +80,6 @@ export { MESSAGES_OF_CONVERSATION } from "./pages/sql/conversation-messages-sql.
 export { noteDeleted, type RunUpload } from "./changes/deletion-entries.ts";
 export { createMovedDates, type MovedDates } from "./changes/moved-dates.ts";
 export {
-  createStableReader,
   createStableStore,
   type Stable,
   type StableReader,
@@ -124,19 +123,16 @@ export {
   WarehouseError,
 } from "./session/warehouse-error.ts";
 export {
-  createUnregisteredClientReader,
-  createUnregisteredClientWriter,
+  createUnregisteredClientStore,
   type UnregisteredClient,
-  type UnregisteredClientReader,
-  type UnregisteredClientWriter,
+  type UnregisteredClientStore,
 } from "./access/unregistered-clients.ts";
 export {
-  createWatermarkReader,
-  createWatermarkWriter,
+  createWatermarkStore,
   type TopicIdentity,
   type WatermarkReader,
   type Watermarks,
-  type WatermarkWriter,
+  type WatermarkStore,
 } from "./pages/watermark-store.ts";
 export { createWriter, type Writer } from "./write/writer.ts";
 export {

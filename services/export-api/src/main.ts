@@ -13,8 +13,8 @@ import {
   createReader,
   createRequestStore,
   createSession,
-  createStableReader,
-  createWatermarkReader,
+  createStableStore,
+  createWatermarkStore,
 } from "@conversation-export/warehouse";
 import { createClientBound } from "./admission/client-bound.ts";
 import { createAuthThrottle } from "./admission/auth-throttle.ts";
@@ -88,8 +88,8 @@ const loadingKeys = createLoop({ turn: knownKeys.refresh, pauseMs: KNOWN_KEYS_PA
 const redis = createRedis({ ...config.redis, log, onRefused: (error) => running.fatal(error) });
 const usedKeys = createUsedKeys({ store: createKeyUses({ redis }), now: Date.now, log });
 const savingUses = createLoop({ turn: usedKeys.save, pauseMs: USED_KEYS_PAUSE_MS, pauseFirst: true });
-const watermarks = createWatermarkReader({ session: lookups });
-const stable = createStableReader({ session: lookups });
+const watermarks = createWatermarkStore({ session: lookups });
+const stable = createStableStore({ session: lookups });
 const campaigns = createCampaignStore({ session: lookups, now: Date.now });
 const requests = createRequestStore({
   session: intake,

@@ -15,8 +15,8 @@ import {
   createSession,
   createCoordination,
   createSuppressionStore,
-  createUnregisteredClientWriter,
-  createWatermarkWriter,
+  createUnregisteredClientStore,
+  createWatermarkStore,
   createWriter,
 } from "@conversation-export/warehouse";
 import { readConfig } from "./config.ts";
@@ -80,7 +80,7 @@ const inFlight = createInFlight({ coordination, writer: randomUUID(), log, now: 
 const sink = createSink({ writer, keepTrying, metrics });
 const deadLetters = createDeadLetterSink({ producer, keepTrying, metrics, log, now: () => new Date() });
 const clients = createClientMonitor({
-  store: createUnregisteredClientWriter({ session }),
+  store: createUnregisteredClientStore({ session }),
   metrics,
   log,
   now: Date.now,
@@ -127,7 +127,7 @@ const lagMonitor = createLagMonitor({
 });
 const watermarks = createWatermarkMonitor({
   progress: createGroupProgress({ ...connection, groupId: config.groupId }),
-  store: createWatermarkWriter({ session }),
+  store: createWatermarkStore({ session }),
   lists: listsByTopic(config.topics),
   intervalMs: config.watermarkIntervalMs,
   metrics,

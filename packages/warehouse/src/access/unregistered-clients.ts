@@ -4,12 +4,8 @@ import type { Session } from "../session/session.ts";
 export type UnregisteredClient = { readonly clientId: string; readonly records: number };
 
 /** @throws WarehouseError from every method */
-export type UnregisteredClientReader = {
+export type UnregisteredClientStore = {
   list(): Promise<UnregisteredClient[]>;
-};
-
-/** @throws WarehouseError from every method */
-export type UnregisteredClientWriter = {
   registered(): Promise<ReadonlySet<string>>;
   /** `day`: YYYY-MM-DD. */
   add(day: string, clients: readonly UnregisteredClient[]): Promise<void>;
@@ -19,19 +15,21 @@ const TIMEOUT_MS = 10_000;
 /** A producer could send any number. */
 const MAX_READ = 10_000;
 
-const registeredWith = async (session: Session): Promise<ReadonlySet<string>> => {
-  const rows = await session.rows<{ client_id: string }>(
-    "clients.registered",
-    "SELECT client_id FROM clients FINAL WHERE NOT deleted",
-  );
-  return new Set(rows.map(({ client_id: id }) => id));
-};
-
-export const createUnregisteredClientReader = (deps: {
+export const createUnregisteredClientStore = (deps: {
   readonly session: Session;
-}): UnregisteredClientReader => {
+}): UnregisteredClientStore => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
+
+  const registered = async (): Promise<ReadonlySet<string>> => {
+    const rows = await session.rows<{ client_id: string }>(
+      "clients.registered",
+      "SELECT client_id FROM clients FINAL WHERE NOT deleted",
+    );
+    return new Set(rows.map(({ client_id: id }) => id));
+  };
+
   return {
+    registered,
     list: async () => {
       const rows = await session.rows<{ client_id: string; total: string }>(
         "unregistered_clients.list",
@@ -39,20 +37,11 @@ export const createUnregisteredClientReader = (deps: {
           GROUP BY client_id ORDER BY sum(records) DESC, client_id LIMIT ${MAX_READ}`,
       );
       if (rows.length === 0) return [];
-      const registered = await registeredWith(session);
+      const known = await registered();
       return rows
-        .filter(({ client_id: id }) => !registered.has(id))
+        .filter(({ client_id: id }) => !known.has(id))
         .map(({ client_id: clientId, total }) => ({ clientId, records: Number(total) }));
     },
-  };
-};
-
-export const createUnregisteredClientWriter = (deps: {
-  readonly session: Session;
-}): UnregisteredClientWriter => {
-  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
-  return {
-    registered: () => registeredWith(session),
     add: async (day, clients) => {
       const rows = clients.map(({ clientId, records }) => ({ client_id: clientId, day, records }));
       await session.insert("unregistered_clients.add", { table: "unregistered_clients", rows });

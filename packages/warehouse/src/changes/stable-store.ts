@@ -47,20 +47,13 @@ const watermarksOf = (known: ReadonlyMap<string, Micros>, name: (list: ListName)
     }),
   );
 
-const loadWith = async (session: Session): Promise<Stable> => {
-  const { known } = await instants(session);
-  return { until: known.get(UNTIL) ?? 0, watermarks: watermarksOf(known, nameOf) };
-};
-
-export const createStableReader = (deps: { readonly session: Session }): StableReader => {
-  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
-  return { load: () => loadWith(session) };
-};
-
 export const createStableStore = (deps: { readonly session: Session }): StableStore => {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return {
-    load: () => loadWith(session),
+    load: async () => {
+      const { known } = await instants(session);
+      return { until: known.get(UNTIL) ?? 0, watermarks: watermarksOf(known, nameOf) };
+    },
     watermarks: async () => {
       const { at, known } = await instants(session);
       return { at, watermarks: watermarksOf(known, (list) => list) };

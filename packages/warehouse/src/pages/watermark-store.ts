@@ -19,7 +19,7 @@ export type WatermarkReader = {
 };
 
 /** @throws WarehouseError from every method */
-export type WatermarkWriter = WatermarkReader & {
+export type WatermarkStore = WatermarkReader & {
   /** A lower one has no effect; false: over a second ahead of ClickHouse's clock, not stored. */
   save(list: ListName, instant: Micros, topic: TopicIdentity): Promise<boolean>;
 };
@@ -31,33 +31,6 @@ const isListName = (name: string): name is ListName => LIST_NAMES.some((list) =>
 
 const TIMEOUT_MS = 10_000;
 
-const loadWith = async (session: Session): Promise<Watermarks> => {
-  const rows = await session.rows<{ list: string; micros: string }>(
-    "watermarks.load",
-    "SELECT list, toString(max(version)) AS micros FROM watermarks GROUP BY list",
-  );
-  return Object.fromEntries(
-    rows.filter(({ list }) => isListName(list)).map(({ list, micros }) => [list, Number(micros)]),
-  );
-};
-
-const loadTopicsWith = async (session: Session): Promise<Partial<Record<ListName, TopicIdentity>>> => {
-  const rows = await session.rows<{ list: string; id: string; anew: string }>(
-    "watermarks.topics",
-    `SELECT list, argMax(topic_id, version) AS id,
-        toString(toUnixTimestamp64Milli(argMax(created_anew_at, version))) AS anew
-      FROM watermarks GROUP BY list`,
-  );
-  return Object.fromEntries(
-    rows
-      .filter(({ list }) => isListName(list))
-      .map(({ list, id, anew }) => [
-        list,
-        { topicId: id === "" ? null : id, createdAnew: anew === "0" ? null : Number(anew) },
-      ]),
-  );
-};
-
 /** Negative when it has passed. */
 const microsUntil = async (session: Session, instant: Micros): Promise<number> => {
   const [row] = await session.rows<{ ahead: string }>(
@@ -68,16 +41,34 @@ const microsUntil = async (session: Session, instant: Micros): Promise<number> =
   return Number(row?.ahead);
 };
 
-export function createWatermarkReader(deps: { readonly session: Session }): WatermarkReader {
-  const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
-  return { load: () => loadWith(session), loadTopics: () => loadTopicsWith(session) };
-}
-
-export function createWatermarkWriter(deps: { readonly session: Session }): WatermarkWriter {
+export function createWatermarkStore(deps: { readonly session: Session }): WatermarkStore {
   const session = deps.session.with({ timeoutMs: TIMEOUT_MS });
   return {
-    load: () => loadWith(session),
-    loadTopics: () => loadTopicsWith(session),
+    async load() {
+      const rows = await session.rows<{ list: string; micros: string }>(
+        "watermarks.load",
+        "SELECT list, toString(max(version)) AS micros FROM watermarks GROUP BY list",
+      );
+      return Object.fromEntries(
+        rows.filter(({ list }) => isListName(list)).map(({ list, micros }) => [list, Number(micros)]),
+      );
+    },
+    async loadTopics() {
+      const rows = await session.rows<{ list: string; id: string; anew: string }>(
+        "watermarks.topics",
+        `SELECT list, argMax(topic_id, version) AS id,
+        toString(toUnixTimestamp64Milli(argMax(created_anew_at, version))) AS anew
+      FROM watermarks GROUP BY list`,
+      );
+      return Object.fromEntries(
+        rows
+          .filter(({ list }) => isListName(list))
+          .map(({ list, id, anew }) => [
+            list,
+            { topicId: id === "" ? null : id, createdAnew: anew === "0" ? null : Number(anew) },
+          ]),
+      );
+    },
     async save(list, instant, { topicId, createdAnew }) {
       const ahead = await microsUntil(session, instant);
       // The largest wins for good: one from a wrong clock would be false until its time comes.

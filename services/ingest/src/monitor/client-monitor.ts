@@ -1,5 +1,5 @@
 import { createLoop, type Logger } from "@conversation-export/runtime";
-import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
+import type { UnregisteredClientStore } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 
 export type ClientMonitor = ReturnType<typeof createClientMonitor>;
@@ -10,7 +10,7 @@ const MAX_NAMES = 1_000;
 
 /** A misspelt client looks like a new one. */
 export const createClientMonitor = (deps: {
-  readonly store: UnregisteredClientWriter;
+  readonly store: Pick<UnregisteredClientStore, "add" | "registered">;
   readonly metrics: IngestMetrics;
   readonly log: Logger;
   readonly now: () => number;

@@ -1,7 +1,7 @@
 import type { GroupProgress } from "@conversation-export/bus";
 import { type ListName, MICROS_IN_SECOND } from "@conversation-export/domain";
 import { createLoop, type Logger, type Loop, type Metrics } from "@conversation-export/runtime";
-import type { WatermarkWriter } from "@conversation-export/warehouse";
+import type { WatermarkStore } from "@conversation-export/warehouse";
 import type { IngestMetrics } from "../ingest-metrics.ts";
 import { advance, type Note } from "./watermark.ts";
 
@@ -21,7 +21,7 @@ type Topic = {
 /** Every event before the watermark is readable, except dead letters; any number of processes may advance it. */
 export const createWatermarkMonitor = (deps: {
   readonly progress: GroupProgress;
-  readonly store: WatermarkWriter;
+  readonly store: WatermarkStore;
   readonly lists: ReadonlyMap<string, ListName>;
   readonly intervalMs: number;
   readonly metrics: IngestMetrics;

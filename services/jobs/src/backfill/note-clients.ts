@@ -1,10 +1,10 @@
 import type { ExportRecord } from "@conversation-export/domain";
-import type { UnregisteredClientWriter } from "@conversation-export/warehouse";
+import type { UnregisteredClientStore } from "@conversation-export/warehouse";
 
 /** @throws WarehouseError */
 export const createNoteClients =
   (deps: {
-    readonly store: UnregisteredClientWriter;
+    readonly store: Pick<UnregisteredClientStore, "add" | "registered">;
     /** Epoch milliseconds. */
     readonly now: () => number;
   }) =>

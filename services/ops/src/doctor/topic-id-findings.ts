@@ -1,5 +1,5 @@
 import { LIST_NAMES, type ListName } from "@conversation-export/domain";
-import { createWatermarkReader, type TopicIdentity } from "@conversation-export/warehouse";
+import { createWatermarkStore, type TopicIdentity } from "@conversation-export/warehouse";
 import type { BusConfig, WarehouseConfig } from "../config.ts";
 import { withAdmin, withWarehouse } from "../connect/connections.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
@@ -58,7 +58,7 @@ export const identityFindings = async (bus: BusConfig, warehouse: WarehouseConfi
           await Promise.all(topics.map(async (topic) => [topic, await admin.fetchTopicId(topic)] as const)),
         );
       }),
-      withWarehouse(warehouse, (session) => createWatermarkReader({ session }).loadTopics()),
+      withWarehouse(warehouse, (session) => createWatermarkStore({ session }).loadTopics()),
     ]);
     return topicIdFindings(
       bus.topics.flatMap((topic, at) => {

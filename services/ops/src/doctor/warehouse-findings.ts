@@ -3,8 +3,8 @@ import { createSubjectHash } from "@conversation-export/suppression";
 import {
   createClientStore,
   createInspector,
-  createUnregisteredClientReader,
-  createWatermarkReader,
+  createUnregisteredClientStore,
+  createWatermarkStore,
   type Inspector,
   type KeyRow,
   type ReplicaCounts,
@@ -166,7 +166,7 @@ const keyFinding = async (server: WarehouseConfig): Promise<Finding> => {
 const OLD_WATERMARK_MS = 10 * 60_000;
 
 const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
-  const marks = await withWarehouse(server, (session) => createWatermarkReader({ session }).load());
+  const marks = await withWarehouse(server, (session) => createWatermarkStore({ session }).load());
   const ages = LIST_NAMES.flatMap((list) => {
     const at = marks[list];
     return at === undefined ? [] : [[list, Date.now() - at / 1000] as const];
@@ -180,7 +180,7 @@ const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
 
 const clientFinding = async (server: WarehouseConfig): Promise<Finding> => {
   const clients = await withWarehouse(server, (session) =>
-    createUnregisteredClientReader({ session }).list(),
+    createUnregisteredClientStore({ session }).list(),
   );
   if (clients.length === 0) return ok("clients", "no events of clients that are not registered");
   const advice =

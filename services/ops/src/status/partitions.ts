@@ -1,5 +1,5 @@
 import { formatTimestampZ, LIST_NAMES } from "@conversation-export/domain";
-import { createWatermarkReader } from "@conversation-export/warehouse";
+import { createWatermarkStore } from "@conversation-export/warehouse";
 import type { CommandDeps } from "../commands/command-deps.ts";
 import { readBusConfig, readWarehouseConfig } from "../config.ts";
 import { withAdmin, withWarehouse } from "../connect/connections.ts";
@@ -12,7 +12,7 @@ export const showPartitions = async (
 ): Promise<void> => {
   const bus = readBusConfig(env);
   const warehouse = readWarehouseConfig(env);
-  const watermarks = await withWarehouse(warehouse, (session) => createWatermarkReader({ session }).load());
+  const watermarks = await withWarehouse(warehouse, (session) => createWatermarkStore({ session }).load());
   const partitions = await withAdmin(bus, (admin) => readLag(admin, bus));
   const lists = bus.topics.flatMap((topic, at) => {
     const list = LIST_NAMES[at];

@@ -10,13 +10,13 @@ import {
 import {
   createRequestCompletion,
   createSession,
-  createUnregisteredClientReader,
+  createUnregisteredClientStore,
   createVersionReader,
-  createWatermarkReader,
+  createWatermarkStore,
   createWindowStore,
   type RequestCompletion,
   type Session,
-  type UnregisteredClientReader,
+  type UnregisteredClientStore,
   type VersionReader,
   type WatermarkReader,
   type WindowStore,
@@ -51,7 +51,7 @@ type Warehouse = {
   readonly windows: WindowStore;
   readonly requests: RequestCompletion;
   readonly versions: VersionReader;
-  readonly clients: UnregisteredClientReader;
+  readonly clients: Pick<UnregisteredClientStore, "list">;
   readonly deadlineMs: number;
 };
 type Queue = { readonly jobs: JobClient; readonly server: RedisServer };
@@ -113,11 +113,11 @@ export const createStatusConnections = (env: Environment, now: () => number): St
       const client = {
         session,
         config,
-        watermarks: createWatermarkReader({ session }),
+        watermarks: createWatermarkStore({ session }),
         windows: createWindowStore({ session, windowSeconds: settings.windowSeconds }),
         requests: createRequestCompletion({ session, now }),
         versions: createVersionReader({ session, topology: config }),
-        clients: createUnregisteredClientReader({ session }),
+        clients: createUnregisteredClientStore({ session }),
         deadlineMs: settings.erasureDeadlineMs,
       };
       return { client, close: own.close };
