@@ -7,6 +7,7 @@ import {
   RECORD_KINDS,
   type RecordKind,
 } from "@conversation-export/domain";
+import { sqlText } from "../session/sql-text.ts";
 
 export type ViewColumn = {
   readonly name: string;
@@ -35,8 +36,6 @@ const typeOf = (type: FieldType): string => {
   const tuple = `Tuple(${type.fields.map(({ name, type: inner }) => `${name} ${typeOf(inner)}`).join(", ")})`;
   return type.kind === "items" ? `Array(${tuple})` : tuple;
 };
-
-export const sqlText = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
 const stored = (type: string, column: string, name?: string): Source => ({
   type,

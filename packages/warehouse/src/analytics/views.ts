@@ -1,6 +1,7 @@
 /** Views have the migrator's rights; readers need none on tables (docs/decisions/0026). */
 import { KIND_NAMES, ownTableOf } from "@conversation-export/domain";
 import { onCluster, type Topology } from "../schema/migration-template.ts";
+import { sqlText } from "../session/sql-text.ts";
 import { isLive, isLiveHandoff, type ViewTables } from "./left-out-sql.ts";
 import {
   columnsOfKind,
@@ -8,7 +9,6 @@ import {
   type Documents,
   documentsOf,
   HANDOFF_COLUMNS,
-  sqlText,
   type ViewColumn,
 } from "./view-columns.ts";
 

@@ -1,5 +1,6 @@
 /** ClickHouse rejects integers beyond 64 bits and reprints numbers: these and free objects are cut out as text. */
 import { type Column, type ColumnType, MAX_DEPTH } from "@conversation-export/domain";
+import { sqlText } from "../session/sql-text.ts";
 
 const SCALARS = {
   text: "String",
@@ -9,8 +10,6 @@ const SCALARS = {
   instant: "DateTime64(6, 'UTC')",
   json: "String",
 } as const;
-
-const literal = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
 const sqlType = (type: ColumnType): string => {
   if (typeof type === "string") return `Nullable(${SCALARS[type]})`;
@@ -63,8 +62,8 @@ const cutOut = (from: string, { name, type }: Cut, index: number): string => {
   const kept = [...numbered("part", index), ...numbered("value", index)]
     .map((column) => `${column}, `)
     .join("");
-  return `WITH position(rest_${index}, ${literal(label)}) AS place, place + ${label.length - 1} AS before,
-      if(place = 0, 'null', extract(substring(rest_${index}, before + 1), ${literal(CUT[type].pattern)})) AS found
+  return `WITH position(rest_${index}, ${sqlText(label)}) AS place, place + ${label.length - 1} AS before,
+      if(place = 0, 'null', extract(substring(rest_${index}, before + 1), ${sqlText(CUT[type].pattern)})) AS found
     SELECT ${kept}found AS value_${index},
       if(place = 0, '', concat(substring(rest_${index}, 1, before), 'null')) AS part_${index},
       if(place = 0, rest_${index}, substring(rest_${index}, before + length(found) + 1)) AS rest_${index + 1}
@@ -76,7 +75,7 @@ const valueOf = ({ name, type }: Column, place: string, cuts: readonly Cut[]): s
   const own = `tupleElement(${place}, '${name}')`;
   if (typeof type === "string" || "list" in type || cutsOf(type.members).length === 0) return own;
   const members = type.members.map((member) => valueOf(member, own, cuts)).join(", ");
-  return `CAST(tuple(${members}), ${literal(tupleType(type.members))})`;
+  return `CAST(tuple(${members}), ${sqlText(tupleType(type.members))})`;
 };
 
 /** Error for a text that is no record. */
@@ -99,6 +98,6 @@ export const typedColumns = (columns: readonly Column[], records: string, withDe
   const deletion = `, ifNull(tupleElement(fields, 'deleted'), false) AS deleted, tupleElement(fields, 'deleted_at') AS deleted_at`;
   return `SELECT if(throwIf(empty(${idOf}), 'a record cannot be read') = 0, ${idOf}, '') AS \`${id.name}\`,
       ${others.map((column) => `${valueOf(column, "fields", cuts)} AS \`${column.name}\``).join(", ")}${withDeletions ? deletion : ""}
-    FROM (SELECT ${numbered("value", cuts.length).join(", ")}, JSONExtract(concat(${rest}), ${literal(fields)}) AS fields
+    FROM (SELECT ${numbered("value", cuts.length).join(", ")}, JSONExtract(concat(${rest}), ${sqlText(fields)}) AS fields
       FROM (${parts}))`;
 };

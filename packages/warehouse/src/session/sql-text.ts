@@ -1,0 +1,2 @@
+/** Quoted. */
+export const sqlText = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
