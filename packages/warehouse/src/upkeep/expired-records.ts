@@ -5,6 +5,7 @@ import {
   RECORD_KINDS,
   type RecordKind,
 } from "@conversation-export/domain";
+import { micros } from "../session/micros-sql.ts";
 import { CHANGES } from "../tables/changes.ts";
 import { RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
 import { OF_SHARE, RUN, type Table, TABLES } from "./erasure/erasure-keys.ts";
@@ -12,12 +13,12 @@ import { OF_SHARE, RUN, type Table, TABLES } from "./erasure/erasure-keys.ts";
 /** `cutoffs` (µs) in the order of `clients`; `latest`: the largest. */
 export const isOlder = (column: string): string =>
   `client_id IN {clients:Array(String)}
-    AND ${column} < fromUnixTimestamp64Micro({latest:Int64}, 'UTC') AND ${isBeforeCutoff(column)}`;
+    AND ${column} < ${micros("latest")} AND ${isBeforeCutoff(column)}`;
 const isBeforeCutoff = (date: string): string =>
   `toUnixTimestamp64Micro(${date}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]`;
 
 /** No batch with an earlier stamp is still in flight. */
-export const SETTLED = "fromUnixTimestamp64Micro({settled:Int64}, 'UTC')";
+export const SETTLED = micros("settled");
 
 const NO_DATE = "toDateTime64(0, 6, 'UTC')";
 

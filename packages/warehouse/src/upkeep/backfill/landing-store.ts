@@ -5,6 +5,7 @@ import {
   READABLE_FIRST,
   type RecordTableFacts,
 } from "@conversation-export/domain";
+import { micros } from "../../session/micros-sql.ts";
 import type { Session } from "../../session/session.ts";
 
 /** Rows uploaded from `since` to `asOf` have their event in `landing`, if read before it is looked up. */
@@ -23,7 +24,7 @@ const BESIDE_A_HOLE: Micros = 120_000_000;
 const LOOKS = 5;
 
 const DAY_OF_UPLOAD = "toUInt16(toDate(uploaded_at))";
-const OLDEST = "fromUnixTimestamp64Micro({oldest:Int64}, 'UTC')";
+const OLDEST = micros("oldest");
 const KEPT = `${DAY_OF_UPLOAD} IN {kept:Array(UInt16)}`;
 
 const header = (name: string): string => `arrayFirst(h -> h.1 = '${name}', headers).2`;
@@ -91,7 +92,7 @@ export function createLandingStore(deps: { readonly session: Session }): Landing
         // Events are inserted before their rows: if it was only late, it is there now.
         const [landing] = await session.rows<{ found: string }>(
           "landing.look_again",
-          `SELECT count() AS found FROM landing WHERE uploaded_at = fromUnixTimestamp64Micro({at:Int64}, 'UTC')`,
+          `SELECT count() AS found FROM landing WHERE uploaded_at = ${micros("at")}`,
           { parameters: { at }, signal },
         );
         if (look < LOOKS && Number(landing?.found) > 0) continue;

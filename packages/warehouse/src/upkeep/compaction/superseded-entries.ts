@@ -1,4 +1,5 @@
 import type { Micros } from "@conversation-export/domain";
+import { micros } from "../../session/micros-sql.ts";
 import type { Session } from "../../session/session.ts";
 import { recordNameSql } from "../../tables/record-dates.ts";
 import { createDeletion } from "../deletion.ts";
@@ -28,8 +29,8 @@ export type SupersededEntries = {
 
 const PREFIX = "compact-";
 
-const IN_WINDOWS = `uploaded_at >= fromUnixTimestamp64Micro({first:Int64}, 'UTC')
-    AND uploaded_at < fromUnixTimestamp64Micro({end:Int64}, 'UTC')
+const IN_WINDOWS = `uploaded_at >= ${micros("first")}
+    AND uploaded_at < ${micros("end")}
     AND intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} IN {starts:Array(UInt32)}`;
 
 const windowsOf = ({ starts, length }: CleanupScope): Readonly<Record<string, unknown>> => ({

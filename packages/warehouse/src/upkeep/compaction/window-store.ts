@@ -9,6 +9,7 @@ import {
   type WindowState,
   type WindowTable,
 } from "@conversation-export/domain";
+import { micros } from "../../session/micros-sql.ts";
 import type { Session } from "../../session/session.ts";
 
 /** `since` inclusive, `to` exclusive. */
@@ -82,13 +83,13 @@ const countSql = (table: WindowTable): string => `SELECT w AS start, sum(n) AS r
   FROM (SELECT intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} AS w, _partition_id AS p,
       toUInt16(bitShiftRight(toUInt64(version), 48)) AS b, count() AS n,
       max(bitAnd(toUInt64(version), 281474976710655)) AS highest
-    FROM ${table} FINAL PREWHERE uploaded_at >= fromUnixTimestamp64Micro({since:Int64}, 'UTC')
+    FROM ${table} FINAL PREWHERE uploaded_at >= ${micros("since")}
     GROUP BY w, p, b)
   GROUP BY w`;
 
 const writtenSql = (table: WindowTable): string =>
   `SELECT DISTINCT intDiv(toUnixTimestamp(uploaded_at), {seconds:UInt32}) * {seconds:UInt32} AS start FROM ${table}
-    WHERE uploaded_at >= fromUnixTimestamp64Micro({since:Int64}, 'UTC') ORDER BY start`;
+    WHERE uploaded_at >= ${micros("since")} ORDER BY start`;
 
 const RECENT = 6;
 

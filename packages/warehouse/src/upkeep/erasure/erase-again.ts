@@ -1,4 +1,5 @@
 import type { Micros } from "@conversation-export/domain";
+import { micros } from "../../session/micros-sql.ts";
 import type { Session } from "../../session/session.ts";
 import { WITH_HIDDEN } from "../deletion.ts";
 import { STORED_SUBJECTS } from "./collect-statements.ts";
@@ -13,7 +14,7 @@ import {
   parametersOf,
 } from "./erasure-keys.ts";
 
-const AT_SINCE = "fromUnixTimestamp64Micro({since:Int64}, 'UTC')";
+const AT_SINCE = micros("since");
 const ERASED_SINCE = `(added_at >= ${AT_SINCE} OR (client_id, request_id) GLOBAL IN
   (SELECT client_id, request_id FROM data_subject_requests WHERE status = 'completed' AND updated_at >= ${AT_SINCE}))`;
 
