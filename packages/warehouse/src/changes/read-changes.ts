@@ -1,21 +1,14 @@
 import { RECORD_KINDS } from "@conversation-export/domain";
-import type { AskForConditions } from "../pages/ask-conditions.ts";
-import { type FindEnd, rangeParameters } from "../pages/find-end.ts";
+import { rangeParameters } from "../pages/find-end.ts";
 import type { ChangePage, ChangeQuery, Reader } from "../pages/page.ts";
 import { pageSettings, type PageStatement, shardedSettings } from "../pages/page-statements.ts";
 import { emptyPage, openPage, type RowsEnd } from "../pages/page-stream.ts";
-import type { SendStatement } from "../pages/send-statement.ts";
+import type { ReadDeps } from "../pages/read-deps.ts";
 import { RECORD_COLUMN } from "../pages/sql/page-sql.ts";
 import { changeCandidatesOf, changeRows, changesOf } from "./changes-sql.ts";
 
 /** Reads a record more than a page, fewer if later entries give some. @throws WarehouseError */
-export const createReadChanges = (deps: {
-  readonly send: SendStatement;
-  readonly findEnd: FindEnd;
-  readonly askForConditions: AskForConditions;
-  readonly isSharded: () => Promise<boolean>;
-  readonly datesKnown: () => Promise<number>;
-}): Reader["changes"] => {
+export const createReadChanges = (deps: ReadDeps): Reader["changes"] => {
   const { send, findEnd, askForConditions, isSharded, datesKnown } = deps;
 
   return async ({

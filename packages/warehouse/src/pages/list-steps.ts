@@ -6,12 +6,11 @@ import { changeCandidatesOf, changeRows, changesInRange } from "../changes/chang
 import { typedColumns, UNREADABLE } from "../parquet/column-sql.ts";
 import type { StatementName } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
-import type { AskForConditions } from "./ask-conditions.ts";
-import { type FindEnd, rangeParameters } from "./find-end.ts";
+import { rangeParameters } from "./find-end.ts";
 import type { ListSteps, OpenStep, PagePosition } from "./page.ts";
 import { listSettings, PARQUET_SETTINGS, type Parameters, TEXT_LINE_SETTINGS } from "./page-statements.ts";
 import { passBytes, passLines } from "./page-stream.ts";
-import type { SendStatement } from "./send-statement.ts";
+import type { ReadDeps } from "./read-deps.ts";
 import { MESSAGES_OF_CONVERSATION } from "./sql/conversation-messages-sql.ts";
 import { BY_CREATION } from "./sql/created-sql.ts";
 import { END_USER_STEP, END_USERS_KIND, endUsersInRange } from "./sql/end-user-sql.ts";
@@ -47,15 +46,9 @@ export const PARQUET: StepFormat = {
 /** Sorted or joined records are held in memory. */
 const SORTED_KEYS = 10_000;
 
-export const createListSteps = (deps: {
-  readonly format: StepFormat;
-  readonly send: SendStatement;
-  readonly findEnd: FindEnd;
-  readonly isSharded: () => Promise<boolean>;
-  readonly datesKnown: () => Promise<number>;
-  readonly askForConditions: AskForConditions;
-  readonly stepKeys: number;
-}): ListSteps => {
+export const createListSteps = (
+  deps: ReadDeps & { readonly format: StepFormat; readonly stepKeys: number },
+): ListSteps => {
   const { format, send, findEnd, isSharded, datesKnown, askForConditions, stepKeys } = deps;
   const sortedKeys = Math.min(stepKeys, SORTED_KEYS);
 

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { DatedList, RateWindow, RecordKind } from "@conversation-export/domain";
+import type { DatedList, LinkBounds, RateWindow, RecordKind } from "@conversation-export/domain";
 
 /** Filtered date (µs since the epoch) and id of a record; without id: before that date. */
 export type PagePosition = { readonly date: number; readonly id: string };
@@ -106,7 +106,7 @@ export type ApiClient = {
   readonly scopes: readonly string[];
   readonly clientDeleted: boolean;
   /** null: as configured. */
-  readonly linkBounds: "same" | "advancing" | null;
+  readonly linkBounds: LinkBounds | null;
   /** By name of the limit; missing ones: as configured. */
   readonly rateLimits: Readonly<Record<string, readonly RateWindow[]>>;
 };

@@ -1,10 +1,9 @@
 import { text } from "node:stream/consumers";
-import type { AskForConditions } from "./ask-conditions.ts";
-import { type FindEnd, rangeParameters } from "./find-end.ts";
+import { rangeParameters } from "./find-end.ts";
 import type { MessagePageQuery, Page, PageEnd, PagePosition } from "./page.ts";
 import { instantsStatement, pageStatement, type Parameters } from "./page-statements.ts";
 import { emptyPage, openPage, type RowsEnd } from "./page-stream.ts";
-import type { SendStatement } from "./send-statement.ts";
+import type { ReadDeps } from "./read-deps.ts";
 import type { Conditions } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
 import { instantsOfAnswer } from "./sql/page-sql.ts";
@@ -32,14 +31,9 @@ type Range = {
 };
 
 /** The end of a range is guessed, or asked for (docs/decisions/0003). @throws WarehouseError */
-export const createPageReader = (deps: {
-  readonly list: List;
-  readonly send: SendStatement;
-  readonly findEnd: FindEnd;
-  readonly askForConditions: AskForConditions;
-  readonly isSharded: () => Promise<boolean>;
-  readonly datesKnown: () => Promise<number>;
-}): ((query: MessagePageQuery) => Promise<Page>) => {
+export const createPageReader = (
+  deps: ReadDeps & { readonly list: List },
+): ((query: MessagePageQuery) => Promise<Page>) => {
   const { list, send, findEnd, askForConditions, isSharded, datesKnown } = deps;
 
   const readPage = async (query: MessagePageQuery, isProbe = false): Promise<Page> => {

@@ -129,17 +129,15 @@ export const isNotStale = (candidates: Candidates, hasMoved: boolean): string =>
 /** Either row may be kept when one arrives under another date meanwhile. */
 export const onceOnly = ({ id }: Pick<Candidates, "id">): string => `LIMIT 1 BY ${id}`;
 
-type Handled = { readonly hasMoved: boolean; readonly hasErased: boolean };
-
 /** May hold a record twice: see `onceOnly`. */
 export const liveRows = (
   columns: string,
   candidates: Candidates,
-  { hasMoved, hasErased }: Handled,
+  { hasMoved, hasErased }: Conditions,
 ): string => `SELECT ${columns}
     FROM ${candidates.table} FINAL
     WHERE ${candidates.range} AND ${isNotStale(candidates, hasMoved)} AND ${isShown(candidates.kind, hasErased, { table: candidates.table, where: candidates.range })}
     ORDER BY client_id, date_created, ${candidates.id}`;
 
-export const liveInOrder = (columns: string, candidates: Candidates, shape: Handled): string =>
+export const liveInOrder = (columns: string, candidates: Candidates, shape: Conditions): string =>
   `${liveRows(columns, candidates, shape)} ${onceOnly(candidates)}`;
