@@ -12,7 +12,7 @@ import {
 import { micros } from "../session/micros-sql.ts";
 import { CONVERSATION, handoffsOf, withHandoffs } from "../pages/sql/conversation-sql.ts";
 import { isShown } from "../pages/sql/erased-sql.ts";
-import { type Candidates, onceOnly, datesOfMoved } from "../pages/sql/identity-sql.ts";
+import { type Candidates, type Conditions, onceOnly, datesOfMoved } from "../pages/sql/identity-sql.ts";
 import {
   FIRST_ROWS,
   pageRows,
@@ -53,11 +53,7 @@ const ofEntries = (kind: RecordKind, column: string): string =>
   `(SELECT ${column} FROM changes WHERE ${entriesOf(kind)})`;
 
 /** Without rows pending deletion, until the deletion is published. */
-function liveRows(
-  kind: RecordKind,
-  columns: string,
-  { hasMoved, hasErased }: Pick<ReadShape, "hasMoved" | "hasErased">,
-): string {
+function liveRows(kind: RecordKind, columns: string, { hasMoved, hasErased }: Conditions): string {
   const { name: table, id, keyDate: date } = ownTableOf(kind);
   const ids = `client_id = {client:String} AND ${id} IN ${ofEntries(kind, "id")}`;
   const shown = (where: string): string => isShown(kind, hasErased, { table, where });

@@ -1,4 +1,5 @@
 import { type Candidates, onceOnly, datesOfMoved } from "./identity-sql.ts";
+import type { ReadShape } from "./page-sql.ts";
 
 // Of an attempt whose latest entry has no handoff_id, entries under a handoff_id are older forms.
 const SHOWN = `arrayFilter(
@@ -33,7 +34,7 @@ export const RECORD_TEXTS = `r.head AS head, ${ENTRIES} AS entries, r.tail AS ta
 export function withHandoffs(
   records: string,
   handoffs: string,
-  { sharded, hasMoved }: { readonly sharded: boolean; readonly hasMoved: boolean },
+  { sharded, hasMoved }: ReadShape,
 ): string {
   const joined = sharded
     ? `${handoffs} AS h RIGHT JOIN (${records}) AS r`

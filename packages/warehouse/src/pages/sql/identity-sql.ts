@@ -46,6 +46,7 @@ function movedRecords(candidates: Candidates, condition = "true"): string {
       GROUP BY record HAVING min(date_created) != max(date_created)`;
 }
 
+/** `hasMoved`: in the range; `hasErased`: of the client. */
 export type Conditions = {
   readonly hasMoved: boolean;
   readonly hasErased: boolean;

@@ -3,13 +3,10 @@ import { micros } from "../../session/micros-sql.ts";
 import { unexpectedAnswer } from "../../session/warehouse-error.ts";
 import type { PagePosition } from "../page.ts";
 import { MARK } from "../page-stream.ts";
+import type { Conditions } from "./identity-sql.ts";
 
-/** `hasMoved`: in the range; `hasErased`: of the client; `sharded`: query parts share no snapshot. */
-export type ReadShape = {
-  readonly hasMoved: boolean;
-  readonly hasErased: boolean;
-  readonly sharded: boolean;
-};
+/** `sharded`: query parts share no snapshot. */
+export type ReadShape = Conditions & { readonly sharded: boolean };
 
 // NOT (… AND …) costs a third less than … OR …; tuples would use only the first key column.
 export const rangeOf = (date: string, id: string): string =>
