@@ -9,7 +9,7 @@ import {
 import { CHANGES } from "../tables/changes.ts";
 import type { EncodedTable } from "../tables/encodings.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
-import { keysOf, type Table } from "./erasure/erasure-keys.ts";
+import { recordsOf, type Table } from "./erasure/erasure-keys.ts";
 import { EXPIRING, expiryColumnOf, isOlder, SETTLED } from "./expired-records.ts";
 
 const isDated = (table: RecordTable): boolean => TABLE_FACTS[table].keyDate !== null;
@@ -64,9 +64,7 @@ export const kindsOf = (name: RetentionTable, which: Which): readonly string[] =
 /** Later rows stay until the next run: their batch may be in flight. */
 export const isExpired = (name: RetentionTable, which: Which, isIn: "IN" | "GLOBAL IN"): string => {
   const bound = which === "published" ? "1" : `${CAME[name] ?? "uploaded_at"} < ${SETTLED}`;
-  const rows = keysOf(tableOf(name), statesOf(name, which))
-    .map(({ only, columns, key, from }) => `(${only} AND ${columns} ${isIn} (SELECT ${key} ${from}))`)
-    .join(" OR ");
+  const rows = recordsOf(tableOf(name), isIn, statesOf(name, which));
   // By date too: a newer update that arrived meanwhile stays.
   const date = EXPIRY_COLUMN.get(name);
   const dated = date === undefined ? "" : `${isOlder(date)} AND `;

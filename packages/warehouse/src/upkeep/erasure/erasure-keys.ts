@@ -88,9 +88,8 @@ export const OF_RUN = `(SELECT client_id, request_id FROM erasure_keys
   WHERE phase = 'found' AND kind = 'run' AND id = {run:String})`;
 export const RUN = `(client_id, request_id) GLOBAL IN ${OF_RUN}`;
 
-export type OwnRequest = "found" | "again";
 /** A job's attempts share that of `again`, so that they find the same rows. */
-export const ownRequest = ({ id, erases }: ErasureRun, what: OwnRequest): string => {
+export const ownRequest = ({ id, erases }: ErasureRun, what: "found" | "again"): string => {
   const [job = id] = id.split("/");
   return erases ? `${what}/${what === "again" ? job : id}` : `preview/${id}`;
 };
@@ -131,14 +130,18 @@ export const keysOf = ({ table, records }: Table, states: readonly string[] = ["
       AND kind IN (${states.map((state) => `'${kind} ${state}'`).join()})`,
   }));
 
-export const recordsOf = (table: Table, isIn: "IN" | "GLOBAL IN" = "GLOBAL IN"): string =>
-  keysOf(table)
+export const recordsOf = (
+  table: Table,
+  isIn: "IN" | "GLOBAL IN" = "GLOBAL IN",
+  states?: readonly string[],
+): string =>
+  keysOf(table, states)
     .map(({ only, columns, key, from }) => `(${only} AND ${columns} ${isIn} (SELECT ${key} ${from}))`)
     .join(" OR ");
 
 export const MAX_KEYS = 10_000;
 
-export const AT_ONCE = 4;
+const AT_ONCE = 4;
 
 /** After a failure it waits for those still running, then throws. */
 export async function all<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
