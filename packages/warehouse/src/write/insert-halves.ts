@@ -25,11 +25,10 @@ export async function refusedInHalves(
 
 export function insertHalves(
   batch: Pick<Batch, "inserts">,
-  from: number,
-  to: number,
+  records: number,
   insert: (one: TableInsert) => Promise<void>,
 ): Promise<number[]> {
-  return refusedInHalves(from, to, async (start, end) => {
-    for (const one of batch.inserts(start, end)) await insert(one);
+  return refusedInHalves(0, records, async (from, to) => {
+    for (const one of batch.inserts(from, to)) await insert(one);
   });
 }

@@ -83,7 +83,7 @@ export function createAddEvents(deps: {
 
   /** Resolves to the indexes of rejected records. */
   const write = (batch: Batch, ticket: WriteTicket, signal: AbortSignal): Promise<number[]> =>
-    insertHalves(batch, 0, batch.records(), (insert) =>
+    insertHalves(batch, batch.records(), (insert) =>
       retry(() => writer.insert(insert, ticket, signal), {
         signal,
         deadlineMs: RETRY_MS,

@@ -19,7 +19,7 @@ export const createRightRows = (deps: { readonly session: Session }): RightRows 
     insert: async (rows, { ticket, signal }) => {
       const refused = new Map<string, ExportRecord>();
       for (const batch of rightInserts(rows, ticket.stamp)) {
-        const found = await insertHalves(batch, 0, batch.records.length, (one) =>
+        const found = await insertHalves(batch, batch.records.length, (one) =>
           writer.insert(one, ticket, signal),
         );
         for (const index of found) {
