@@ -16,7 +16,6 @@ export type Batch = {
   readonly type: EventType;
   add(record: ExportRecord, event?: LandingEvent): void;
   records(): number;
-  rows(): number;
   bytes(): number;
   largest(): number;
   /** Keeps its memory: fresh pages cost more than filling them. */
@@ -66,7 +65,6 @@ export function createBatch(
       if (hasUpdates) updatedMonths.add(monthOf(record.dateUpdated));
     },
     records: () => records,
-    rows: () => tables.reduce((sum, table) => sum + table.rows(), 0),
     bytes: () => tables.reduce((sum, table) => sum + table.row.length, 0),
     largest: () => Math.max(...tables.map((table) => table.row.length)),
     clear() {
