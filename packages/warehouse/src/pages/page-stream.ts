@@ -1,16 +1,12 @@
 import { addAbortSignal, Readable } from "node:stream";
 import type { PagePosition, Streamed } from "./page.ts";
-import { toWarehouseError, unexpectedAnswer, WarehouseError } from "../session/warehouse-error.ts";
+import { brokenMidway, toWarehouseError, unexpectedAnswer } from "../session/warehouse-error.ts";
 
 // ClickHouse puts one before an exception; records are compact JSON, which contains none.
 const CARRIAGE_RETURN = 13;
 /** Records hold it as an escape only. */
 export const MARK = "\u0003";
 const MARK_BYTE = 3;
-
-function brokenMidway(): WarehouseError {
-  return new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
-}
 
 /** More costs memory and garbage collection (docs/decisions/0028). */
 const WAITING_BYTES = 256 * 1024;

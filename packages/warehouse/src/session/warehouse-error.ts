@@ -95,6 +95,9 @@ export const timedOut = (server?: string): WarehouseError =>
 export const unexpectedAnswer = (): WarehouseError =>
   new WarehouseError("warehouse_unavailable", "UNEXPECTED_ANSWER", true, undefined);
 
+export const brokenMidway = (): WarehouseError =>
+  new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
+
 export const isAwayError = (error: unknown): boolean =>
   error instanceof WarehouseError && AWAY_ERRORS.has(error.causeName);
 

@@ -7,7 +7,7 @@ import {
   type TakeHash,
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
-import { toWarehouseError, WarehouseError } from "../../session/warehouse-error.ts";
+import { brokenMidway, toWarehouseError } from "../../session/warehouse-error.ts";
 import { all } from "./erasure-keys.ts";
 
 const HASH = "SHA256(concat(toString(kind), char(0), client_id, char(0), value))";
@@ -47,7 +47,7 @@ const takeAnswer = async (answer: AsyncIterable<Buffer>, take: TakeHash): Promis
     rest = left;
   }
   if (rest.length === 0 && end !== EXCEPTION) return true;
-  throw new WarehouseError("warehouse_unavailable", "EXCEPTION_MIDWAY", true, undefined);
+  throw brokenMidway();
 };
 
 const piecesOf = <T>(items: readonly T[], valueOf: (item: T) => string): T[][] => {
