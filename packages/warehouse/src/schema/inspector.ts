@@ -4,7 +4,7 @@ import { KNOWS_LOGIN, NOT_FOR_CLIENTS } from "../analytics/left-out-sql.ts";
 import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
-import { createSession } from "../session/session.ts";
+import { createSession, type StatementName } from "../session/session.ts";
 import { appliedSql, readMigrations } from "./migrate.ts";
 import { statesOfMigrations } from "./schema-states.ts";
 import type { Topology } from "./migration-template.ts";
@@ -43,13 +43,28 @@ export function createInspector(deps: WarehouseAccess & { readonly topology: Top
   const { topology } = deps;
   const own = createSession({ ...deps, maxConnections: 4 });
   // Otherwise a profile that caches answers refuses system tables.
-  const profiled = createSession({
+  const ofProfile = createSession({
     ...deps,
     settings: { query_cache_system_table_handling: "ignore" },
     maxConnections: 1,
   });
   const session = own.with({ timeoutMs: TIMEOUT_MS });
+  const profiled = ofProfile.with({ timeoutMs: TIMEOUT_MS });
   const { system } = session.names;
+
+  const settingsThat = async (
+    name: StatementName,
+    condition: string,
+    names: readonly string[],
+  ): Promise<string[]> => {
+    const rows = await profiled.rows<{ name: string }>(
+      name,
+      `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND ${condition}
+         ORDER BY name`,
+      { parameters: { names }, settings: { output_format_json_array_of_rows: 0 } },
+    );
+    return rows.map((row) => row.name);
+  };
 
   async function appliedOn(url: string): Promise<ReadonlyMap<string, string>> {
     const { ca, application } = deps;
@@ -115,9 +130,8 @@ export function createInspector(deps: WarehouseAccess & { readonly topology: Top
     },
     /** By the user's profile, to other values than ClickHouse's. */
     async changedSettings(names: readonly string[]): Promise<ChangedSetting[]> {
-      const asked = profiled.with({ timeoutMs: TIMEOUT_MS });
       // Raw: the profile may change how rows are written.
-      const answer = await asked.stream(
+      const answer = await profiled.stream(
         "inspect.changed_settings",
         `SELECT toJSONString(arraySort(groupArray([name, value, toString(readonly)]))) FROM system.settings
          WHERE name IN {names:Array(String)} AND value != default FORMAT RawBLOB`,
@@ -126,7 +140,7 @@ export function createInspector(deps: WarehouseAccess & { readonly topology: Top
       const rows = JSON.parse(await text(answer)) as [name: string, value: string, fixed: string][];
       const changed = rows.map(([name, value, fixed]) => ({ name, value, isFixed: fixed === "1" }));
       // No statement can read these two: it takes them for its own.
-      const counted = await asked.rows<{ n: number }>(
+      const counted = await profiled.rows<{ n: number }>(
         "inspect.limits",
         `SELECT toUInt32(number) AS n FROM numbers(${COUNTED_ROWS})`,
         { settings: { output_format_json_array_of_rows: 0 } },
@@ -140,24 +154,10 @@ export function createInspector(deps: WarehouseAccess & { readonly topology: Top
       ];
     },
     /** That the user's queries may change, or with another value than the default. */
-    async looseSettings(names: readonly string[]): Promise<string[]> {
-      const rows = await profiled.with({ timeoutMs: TIMEOUT_MS }).rows<{ name: string }>(
-        "inspect.loose_settings",
-        `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND (readonly = 0 OR value != default)
-         ORDER BY name`,
-        { parameters: { names }, settings: { output_format_json_array_of_rows: 0 } },
-      );
-      return rows.map(({ name }) => name);
-    },
-    async raisableSettings(names: readonly string[]): Promise<string[]> {
-      const rows = await profiled.with({ timeoutMs: TIMEOUT_MS }).rows<{ name: string }>(
-        "inspect.raisable_settings",
-        `SELECT name FROM system.settings WHERE name IN {names:Array(String)} AND readonly = 0 AND max IS NULL
-         ORDER BY name`,
-        { parameters: { names }, settings: { output_format_json_array_of_rows: 0 } },
-      );
-      return rows.map(({ name }) => name);
-    },
+    looseSettings: (names: readonly string[]): Promise<string[]> =>
+      settingsThat("inspect.loose_settings", "(readonly = 0 OR value != default)", names),
+    raisableSettings: (names: readonly string[]): Promise<string[]> =>
+      settingsThat("inspect.raisable_settings", "readonly = 0 AND max IS NULL", names),
     /** 1: a single server; 0: an unknown cluster. */
     async replicas(): Promise<ReplicaCounts> {
       if (topology.cluster === null) return { least: 1, most: 1 };
@@ -254,7 +254,7 @@ export function createInspector(deps: WarehouseAccess & { readonly topology: Top
       return { count: Number(rows[0]?.requests ?? 0), oldestAgeMs: Number(rows[0]?.age ?? 0) };
     },
     close: async (): Promise<void> => {
-      await Promise.all([own.close(), profiled.close()]);
+      await Promise.all([own.close(), ofProfile.close()]);
     },
   };
 }
