@@ -37,21 +37,7 @@ export type ErasureBeginning = {
 
 export type ErasureCounts = Readonly<Record<ListName, number>>;
 
-export type ErasureCollection = {
-  note(run: ErasureRun, subjects: readonly ErasureSubject[]): Promise<void>;
-  /**
-   * Adds findings of writers, the last day's suppressions, and what another run began for no request; readers leave it
-   * out from then on.
-   */
-  begin(run: ErasureRun): Promise<ErasureBeginning>;
-  collect(run: ErasureRun): Promise<void>;
-  /** Without requests that wait for an operator. */
-  count(run: ErasureRun): Promise<ErasureCounts>;
-  hide(run: ErasureRun): Promise<void>;
-  /** Returns how many ids lacked a suppression. */
-  suppressIds(run: ErasureRun): Promise<number>;
-  persons(run: ErasureRun, take: (subjects: readonly ErasureSubject[]) => Promise<void>): Promise<void>;
-};
+export type ErasureCollection = ReturnType<typeof createErasureCollection>;
 
 const IDS = `erasure_keys WHERE phase = 'erased' AND ${OF_ID} AND ${RUN}`;
 const UNSUPPRESSED = `(SELECT client_id, toString(kind) AS type, id,
@@ -92,13 +78,13 @@ const HIDE = `${INSERT_FOUND}
     (SELECT client_id, request_id FROM data_subject_requests FINAL WHERE status = 'running'))`;
 
 /** `session`: by `forErasures`. */
-export const createErasureCollection = ({ session }: { readonly session: Session }): ErasureCollection => {
-  const hide: ErasureCollection["hide"] = (run) =>
+export const createErasureCollection = ({ session }: { readonly session: Session }) => {
+  const hide = (run: ErasureRun): Promise<void> =>
     session.command("erasure.hide", HIDE, { parameters: parametersOf(run) });
 
   return {
     hide,
-    note: async (run, subjects) => {
+    note: async (run: ErasureRun, subjects: readonly ErasureSubject[]): Promise<void> => {
       if (subjects.length === 0) return;
       // As rows, which no query log contains.
       const ofRequest = ({ clientId, requestId }: ErasureSubject) => ({
@@ -115,7 +101,11 @@ export const createErasureCollection = ({ session }: { readonly session: Session
       const ofRun = [...requests.values()].map((one) => ({ ...ofRequest(one), kind: "run", id: run.id }));
       await session.insert("erasure.note", { table: "erasure_keys", rows: [...ofRun, ...names] });
     },
-    begin: async (run) => {
+    /**
+     * Adds findings of writers, the last day's suppressions, and what another run began for no request; readers leave
+     * it out from then on.
+     */
+    begin: async (run: ErasureRun): Promise<ErasureBeginning> => {
       const own = [ownRequest(run, "found"), ownRequest(run, "again")];
       const parameters = { ...parametersOf(run), own, request: own[0] };
       for (const statement of [LOOK_AT, ...FOUND_PERSONS, ADD_OWN])
@@ -131,7 +121,7 @@ export const createErasureCollection = ({ session }: { readonly session: Session
       );
       return { requests: Number(row?.requests), found: Number(row?.found), again: Number(row?.again) };
     },
-    collect: async (run) => {
+    collect: async (run: ErasureRun): Promise<void> => {
       const parameters = parametersOf(run);
       const sql = `SELECT toString(count()) AS rows FROM erasure_keys
         WHERE phase = {names:String} AND ${OF_PERSON} AND ${RUN}`;
@@ -142,7 +132,8 @@ export const createErasureCollection = ({ session }: { readonly session: Session
         );
       }
     },
-    count: async (run) => {
+    /** Without requests that wait for an operator. */
+    count: async (run: ErasureRun): Promise<ErasureCounts> => {
       const counts = KIND_NAMES.map(
         (kind) =>
           `toUInt32(uniqExactIf((client_id, id), kind = '${recordKind(kind)}')) AS ${RECORD_KINDS[kind].list}`,
@@ -156,7 +147,8 @@ export const createErasureCollection = ({ session }: { readonly session: Session
       );
       return byList((list) => row?.[list] ?? 0);
     },
-    suppressIds: async (run) => {
+    /** Returns how many ids lacked a suppression. */
+    suppressIds: async (run: ErasureRun): Promise<number> => {
       const parameters = parametersOf(run);
       const sql = `SELECT toString(count()) AS rows FROM ${UNSUPPRESSED}`;
       const missing = countOf(await session.rows("erasure.count_unsuppressed", sql, { parameters }));
@@ -170,7 +162,10 @@ export const createErasureCollection = ({ session }: { readonly session: Session
         );
       return missing;
     },
-    persons: async (run, take) => {
+    persons: async (
+      run: ErasureRun,
+      take: (subjects: readonly ErasureSubject[]) => Promise<void>,
+    ): Promise<void> => {
       const chunks = session.chunks<[client: string, subject: string, micros: string, reason: string]>(
         "erasure.persons",
         `SELECT client_id, ${SUBJECT} AS subject, toString(toUnixTimestamp64Micro(max(created_before))), any(${REASON})
