@@ -4,8 +4,7 @@ export type ClusterNames = {
   readonly cluster: string | null;
   /** With the rows: on a cluster behind the distributed table. */
   local(table: string): string;
-  /** Empty on a single server and without Keeper, where each shard gets the statement. */
-  readonly on: string;
+  /** For statements to every server; without Keeper each shard gets them. */
   target(table: string): string;
   system(table: string): string;
 };
@@ -16,17 +15,14 @@ export const clusterNames = (topology: Topology): ClusterNames => {
     return {
       cluster,
       local: (table) => table,
-      on: "",
       target: (table) => table,
       system: (table) => `system.${table}`,
     };
   }
-  const on = onCluster(topology);
   return {
     cluster,
     local: (table) => `${table}_local`,
-    on,
-    target: (table) => `${table}_local ${on}`,
+    target: (table) => `${table}_local ${onCluster(topology)}`,
     system: (table) => `clusterAllReplicas('${cluster}', system.${table})`,
   };
 };
