@@ -179,6 +179,13 @@ const count = (name: string, condition: string, comment: string): ViewColumn => 
   comment,
 });
 
+const sum = (column: string, comment: string): ViewColumn => ({
+  name: `${column}_sum`,
+  type: "Float64",
+  sql: `ifNull(sum(r.${column}), 0)`,
+  comment,
+});
+
 export const DAILY_COLUMNS: readonly ViewColumn[] = [
   CLIENT,
   { name: "day", type: "Date", sql: "toDate(r.date_created)", comment: "Day in UTC on which they began" },
@@ -197,22 +204,7 @@ export const DAILY_COLUMNS: readonly ViewColumn[] = [
     "Classified, as Resolved or otherwise",
   ),
   count("csat_answers", "isNotNull(r.csat_score)", "Those with a score in csat"),
-  {
-    name: "csat_score_sum",
-    type: "Float64",
-    sql: "ifNull(sum(r.csat_score), 0)",
-    comment: "Sum of these scores: divided by csat_answers, over any days, their mean",
-  },
-  {
-    name: "bot_handle_time_sum",
-    type: "Float64",
-    sql: "ifNull(sum(r.bot_handle_time), 0)",
-    comment: "Seconds that the AI agent took",
-  },
-  {
-    name: "agent_handle_time_sum",
-    type: "Float64",
-    sql: "ifNull(sum(r.agent_handle_time), 0)",
-    comment: "Seconds that human agents took",
-  },
+  sum("csat_score", "Sum of these scores: divided by csat_answers, over any days, their mean"),
+  sum("bot_handle_time", "Seconds that the AI agent took"),
+  sum("agent_handle_time", "Seconds that human agents took"),
 ];
