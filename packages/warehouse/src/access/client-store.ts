@@ -63,7 +63,6 @@ type StoredClient = {
   created_at: string;
 };
 type StoredKey = {
-  key_hash: string;
   version: string | number;
   key_id: string;
   client_id: string;
@@ -187,13 +186,7 @@ export function createClientStore(deps: {
       );
       const [row] = rows;
       if (row === undefined) return false;
-      const { key_hash, key_id, client_id, label, scopes, created_at, expires_at } = row;
-      await insert(
-        "keys.revoke",
-        "api_keys",
-        { key_hash, key_id, client_id, label, scopes, created_at, expires_at, revoked: true },
-        Number(row.version),
-      );
+      await insert("keys.revoke", "api_keys", { ...row, revoked: true }, Number(row.version));
       return true;
     },
   };
