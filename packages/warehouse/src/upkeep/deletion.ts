@@ -1,6 +1,5 @@
 import type { ClickHouseSettings } from "@clickhouse/client";
 import { READABLE_FIRST } from "@conversation-export/domain";
-import type { ClusterNames } from "../session/cluster-names.ts";
 import type { Session } from "../session/session.ts";
 
 /** `condition`: SQL with `{name:Type}` for each of `parameters`. */
@@ -12,8 +11,8 @@ export type RowSelection = {
 
 /** Each resolves when no query sees the rows any more. @throws WarehouseError */
 export type Deletion = {
-  /** Merges remove the bytes later. */
-  mask(rows: RowSelection, signal?: AbortSignal): Promise<void>;
+  /** Merges remove the bytes later. `partition`: its id; default: all. */
+  mask(rows: RowSelection & { readonly partition?: string | undefined }, signal?: AbortSignal): Promise<void>;
   /** Leaves the bytes in no active part. */
   erase(rows: RowSelection, signal?: AbortSignal): Promise<void>;
   /** Removes masked rows, which `erase` does not find. */
@@ -26,20 +25,6 @@ export const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
 export const WITH_PROJECTION: ReadonlySet<string> = new Set(
   READABLE_FIRST.filter(({ hasProjection }) => hasProjection).map(({ name }) => name),
 );
-
-/** The cheapest SQL that masks rows in all queries; `partition`: its id. */
-export function hidingStatement(
-  table: string,
-  names: ClusterNames,
-  condition: string,
-  partition?: string,
-): string {
-  const target = names.target(table);
-  const place = partition === undefined ? "" : `IN PARTITION ID '${partition}' `;
-  return WITH_PROJECTION.has(table)
-    ? `ALTER TABLE ${target} DELETE ${place}WHERE ${condition}`
-    : `DELETE FROM ${target} ${place}WHERE ${condition}`;
-}
 
 export function createDeletion(deps: { readonly session: Session }): Deletion {
   const session = deps.session.with({
@@ -55,11 +40,14 @@ export function createDeletion(deps: { readonly session: Session }): Deletion {
   const { names } = session;
 
   return {
-    mask: ({ table, condition, parameters }, signal) =>
-      session.commandEverywhere("deletion.mask", hidingStatement(table, names, condition), {
-        parameters,
-        signal,
-      }),
+    mask: ({ table, condition, parameters, partition }, signal) => {
+      const target = names.target(table);
+      // The cheapest that masks rows in all queries.
+      const verb = WITH_PROJECTION.has(table) ? `ALTER TABLE ${target} DELETE` : `DELETE FROM ${target}`;
+      const place = partition === undefined ? "" : `IN PARTITION ID '${partition}' `;
+      const statement = `${verb} ${place}WHERE ${condition}`;
+      return session.commandEverywhere("deletion.mask", statement, { parameters, signal });
+    },
     erase: ({ table, condition, parameters }, signal) =>
       session.commandEverywhere(
         "deletion.erase",

@@ -9,7 +9,7 @@ import {
 import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
 import type { Session } from "../../session/session.ts";
-import { hidingStatement } from "../deletion.ts";
+import { createDeletion } from "../deletion.ts";
 import { deletionsUnderWay } from "../deletions-under-way.ts";
 import { type Alive, createJobKeys, heldRun, KEYS_ARE_KEPT } from "../job-keys.ts";
 
@@ -68,17 +68,8 @@ export const createWrongRows = (deps: {
   readonly holder: string;
 }): WrongRows => {
   const { runUpload, holder } = deps;
-  const session = deps.session.with({
-    timeoutMs: 3_600_000,
-    settings: {
-      async_insert: 0,
-      // For subqueries: they read the run's keys, which do not change.
-      allow_nondeterministic_mutations: 1,
-      // 2: wait for all replicas.
-      mutations_sync: "2",
-      lightweight_deletes_sync: "2",
-    },
-  });
+  const session = deps.session.with({ timeoutMs: 3_600_000 });
+  const deletion = createDeletion(deps);
   const { local } = session.names;
   const keys = createJobKeys({ session });
   const inUse = new Set<string>();
@@ -162,8 +153,7 @@ export const createWrongRows = (deps: {
         for (const partition of await partitionsOf(run, table, signal)) {
           signal.throwIfAborted();
           const condition = removalCondition(table, local("job_keys"));
-          const query = hidingStatement(table, session.names, condition, partition);
-          await session.commandEverywhere("replace.delete", query, { parameters: { run, table }, signal });
+          await deletion.mask({ table, condition, parameters: { run, table }, partition }, signal);
         }
       }
       await keys.assertKept(run);
