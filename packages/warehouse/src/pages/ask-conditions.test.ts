@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { expect, it } from "vitest";
 import { createAskForConditions } from "./ask-conditions.ts";
 import type { Candidates } from "./sql/identity-sql.ts";
-import type { SendStatement } from "./send-statement.ts";
+import type { SendStatement } from "./page-statements.ts";
 
 const CANDIDATES: Candidates = {
   kind: "conversation",

@@ -11,8 +11,8 @@ import {
   conditionsStatement,
   type Parameters,
   movedStatement,
+  type SendStatement,
 } from "./page-statements.ts";
-import type { SendStatement } from "./send-statement.ts";
 
 /** To ask before the range is read. @throws WarehouseError from every method */
 export type AskForConditions = {

@@ -2,8 +2,7 @@ import { text } from "node:stream/consumers";
 import type { StatementName } from "../session/session.ts";
 import { askNearFirst } from "./near-part.ts";
 import type { PagePosition } from "./page.ts";
-import { endStatement, type Parameters } from "./page-statements.ts";
-import type { SendStatement } from "./send-statement.ts";
+import { endStatement, type Parameters, type SendStatement } from "./page-statements.ts";
 import { endOfAnswer, type RangedRows } from "./sql/page-sql.ts";
 
 export type FoundEnd = {

@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { StatementName } from "../session/session.ts";
 import { MARK } from "./page-stream.ts";
@@ -94,6 +95,12 @@ export type PageStatement = {
   readonly parameters: Parameters;
   readonly settings: ClickHouseSettings;
 };
+
+export type SendStatement = <T>(
+  statement: PageStatement,
+  open: (stream: Readable) => T | Promise<T>,
+  signal: AbortSignal | undefined,
+) => Promise<T>;
 
 const TEXT = " FORMAT TabSeparatedRaw";
 

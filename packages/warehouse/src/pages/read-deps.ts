@@ -1,6 +1,6 @@
 import type { AskForConditions } from "./ask-conditions.ts";
 import type { FindEnd } from "./find-end.ts";
-import type { SendStatement } from "./send-statement.ts";
+import type { SendStatement } from "./page-statements.ts";
 
 /** Of every way to read a list. */
 export type ReadDeps = {
