@@ -87,8 +87,6 @@ export function createRequestStore(deps: {
     return { open: Number(row?.open), namedToday: Number(row?.today) };
   };
 
-  const insert = (request: DataSubjectRequest): Promise<void> => insertRequest(session, request);
-
   async function find(clientId: string, requestId: string): Promise<DataSubjectRequest | null> {
     const [row] = await select("request_id = {id:String}", { client: clientId, id: requestId });
     return row === undefined ? null : toRequest(clientId, row);
@@ -163,14 +161,15 @@ export function createRequestStore(deps: {
         updatedAt: at,
         hiddenAt: null,
       };
-      await insert(request);
+      await insertRequest(session, request);
       return request;
     },
     async setStatus(clientId, requestId, status) {
       const found = await find(clientId, requestId);
       if (found === null) return false;
       const subject = status === "refused" ? NOBODY : found.subject;
-      if (found.status !== status) await insert({ ...found, subject, status, updatedAt: deps.now() });
+      if (found.status !== status)
+        await insertRequest(session, { ...found, subject, status, updatedAt: deps.now() });
       return true;
     },
     ping: session.ping,
