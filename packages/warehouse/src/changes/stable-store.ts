@@ -66,7 +66,7 @@ export const createStableStore = (deps: { readonly session: Session }): StableSt
       await session.insert(
         "changes.save",
         { table: "watermarks", rows },
-        { settings: { async_insert: 1, wait_for_async_insert: 1 } },
+        { settings: { async_insert: 1 } },
       );
     },
   };

@@ -85,7 +85,7 @@ export function createWatermarkStore(deps: { readonly session: Session }): Water
         "watermarks.save",
         { table: "watermarks", rows: [row] },
         // The server combines rows of all lists and processes: fewer parts.
-        { settings: { async_insert: 1, wait_for_async_insert: 1 } },
+        { settings: { async_insert: 1 } },
       );
       return true;
     },

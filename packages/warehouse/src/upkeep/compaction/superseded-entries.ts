@@ -79,12 +79,10 @@ export const createSupersededEntries = (deps: {
     timeoutMs: 3_600_000,
     settings: {
       async_insert: 0,
-      output_format_json_quote_64bit_integers: 0,
       // All rows of a record lie on one shard.
       distributed_product_mode: "local",
       // Above it grouping spills to disk.
       max_bytes_before_external_group_by: "1000000000",
-      join_use_nulls: 0,
     },
   });
   const deletion = createDeletion(deps);

@@ -101,7 +101,6 @@ export function createWindowStore(deps: {
   const session = deps.session.with({
     timeoutMs: 600_000,
     settings: {
-      output_format_json_quote_64bit_integers: 0,
       do_not_merge_across_partitions_select_final: 1,
       use_skip_indexes_if_final: 1,
       // Only rows that PREWHERE would leave out anyway are skipped.
