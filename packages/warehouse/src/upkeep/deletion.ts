@@ -21,7 +21,9 @@ export type Deletion = {
 
 export const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
 
-/** Their projections still show rows that a lightweight DELETE has masked. */
+/** They still show rows that a lightweight DELETE has masked. */
+export const NO_PROJECTIONS: ClickHouseSettings = { optimize_use_projections: 0 };
+
 export const WITH_PROJECTION: ReadonlySet<string> = new Set(
   READABLE_FIRST.filter(({ hasProjection }) => hasProjection).map(({ name }) => name),
 );

@@ -13,6 +13,7 @@ import type { Version } from "@conversation-export/domain";
 import type { Session } from "../session/session.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { CHANGES } from "../tables/changes.ts";
+import { NO_PROJECTIONS } from "./deletion.ts";
 import type { Alive } from "./job-keys.ts";
 import { type Ask, CARRIED, createCarriedKeys, type CarriedKey, ofDates, ofRun } from "./carried-keys.ts";
 
@@ -122,11 +123,7 @@ export const createReconcileStore = (deps: {
   readonly now: () => number;
   readonly holder: string;
 }): ReconcileStore => {
-  const session = deps.session.with({
-    timeoutMs: 600_000,
-    // A projection would still show masked rows.
-    settings: { optimize_use_projections: 0 },
-  });
+  const session = deps.session.with({ timeoutMs: 600_000, settings: NO_PROJECTIONS });
   const noted = createCarriedKeys({ session, prefix: PREFIX, holder: deps.holder });
 
   const keyOf = ({ clientId, id, dateCreated }: CarriedExport): CarriedKey => ({

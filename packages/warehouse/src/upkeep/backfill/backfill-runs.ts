@@ -11,6 +11,7 @@ import {
 import { micros } from "../../session/micros-sql.ts";
 import type { Session } from "../../session/session.ts";
 import { headersOfLanding } from "../../tables/landing.ts";
+import { NO_PROJECTIONS } from "../deletion.ts";
 import { BEGUN, BEGUN_ROWS } from "../job-keys.ts";
 import { type HashRange, hashRanges, inRange, rangeParameters, recordHash } from "./hash-range.ts";
 import { landingCondition, type LandingSelection, storedCondition } from "./landing-selection.ts";
@@ -140,9 +141,8 @@ export function createBackfillRuns(deps: { readonly session: Session }): Backfil
   const session = deps.session.with({
     timeoutMs: 3_600_000,
     settings: {
+      ...NO_PROJECTIONS,
       async_insert: 0,
-      // A projection would still show masked rows.
-      optimize_use_projections: 0,
       // The sort holds payloads: above these bytes it spills to disk.
       max_bytes_before_external_sort: "536870912",
     },

@@ -7,6 +7,7 @@ import {
 } from "@conversation-export/domain";
 import { micros } from "../../session/micros-sql.ts";
 import type { Session } from "../../session/session.ts";
+import { NO_PROJECTIONS } from "../deletion.ts";
 
 /** Rows uploaded from `since` to `asOf` have their event in `landing`, if read before it is looked up. */
 export type LandingCoverage = { readonly since: Micros; readonly asOf: Micros };
@@ -57,13 +58,7 @@ const latestHole = (source: RecordTableFacts): string => {
 type Day = { readonly day: number; readonly oldest: string; readonly expiring: number };
 
 export function createLandingStore(deps: { readonly session: Session }): LandingStore {
-  const session = deps.session.with({
-    timeoutMs: 300_000,
-    settings: {
-      // A projection would still show masked rows.
-      optimize_use_projections: 0,
-    },
-  });
+  const session = deps.session.with({ timeoutMs: 300_000, settings: NO_PROJECTIONS });
 
   async function latestHoleSince(
     landed: { readonly oldest: Micros; readonly kept: readonly number[] },

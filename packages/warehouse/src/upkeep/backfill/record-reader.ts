@@ -8,6 +8,7 @@ import {
   TABLES_OF,
 } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
+import { NO_PROJECTIONS } from "../deletion.ts";
 import type { Alive } from "../job-keys.ts";
 import { CARRIED, createCarriedKeys, type CarriedKey, ofDates, ofRun } from "../carried-keys.ts";
 import { storedColumns, storedRowOf, type StoredValues } from "./stored-rows.ts";
@@ -47,11 +48,7 @@ export function createRecordReader(deps: {
   readonly session: Session;
   readonly holder: string;
 }): RecordReader {
-  const session = deps.session.with({
-    timeoutMs: 600_000,
-    // A projection would still show masked rows.
-    settings: { optimize_use_projections: 0 },
-  });
+  const session = deps.session.with({ timeoutMs: 600_000, settings: NO_PROJECTIONS });
   const noted = createCarriedKeys({ session, prefix: PREFIX, holder: deps.holder });
 
   const readType = (

@@ -1,6 +1,6 @@
 import type { RunUpload } from "../../changes/deletion-entries.ts";
 import type { Session } from "../../session/session.ts";
-import { createDeletion } from "../deletion.ts";
+import { createDeletion, NO_PROJECTIONS } from "../deletion.ts";
 import { createErasureCollection } from "./collect.ts";
 import { createErasureAgain } from "./erase-again.ts";
 import { createErasureDeletion } from "./erase.ts";
@@ -13,12 +13,7 @@ export type ErasureStore = ReturnType<typeof createErasureStore>;
 export const forErasures = (session: Session): Session =>
   session.with({
     timeoutMs: 1_800_000,
-    settings: {
-      async_insert: 0,
-      insert_deduplicate: 0,
-      // A projection would still show masked rows.
-      optimize_use_projections: 0,
-    },
+    settings: { ...NO_PROJECTIONS, async_insert: 0, insert_deduplicate: 0 },
   });
 
 /** Deletes nothing. */
