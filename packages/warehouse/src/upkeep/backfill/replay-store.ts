@@ -35,12 +35,12 @@ export const deadLetterKey = ({
 type StoredReplay = {
   topic: string;
   partition: number;
-  offset: string;
+  offset: number;
   arrived_ms: string;
   replays: number;
   run_id: string;
   dead_letter_partition: number;
-  dead_letter_offset: string;
+  dead_letter_offset: number;
 };
 
 /** `start`: the first offset that is kept; `topicId`: of the dead-letter topic, null: unknown. */
@@ -85,10 +85,7 @@ export const createReplayStore = (deps: {
   readonly session: Session;
   readonly now: () => number;
 }): ReplayStore => {
-  const session = deps.session.with({
-    timeoutMs: 60_000,
-    settings: { output_format_json_quote_64bit_integers: 1 },
-  });
+  const session = deps.session.with({ timeoutMs: 60_000 });
 
   const findSome = (topic: string, deadLetters: readonly DeadLetterIdentity[]): Promise<StoredReplay[]> =>
     session.rows(
@@ -114,11 +111,11 @@ export const createReplayStore = (deps: {
           for (const row of await findSome(topic, ofTopic.slice(at, at + CHUNK))) {
             const key = deadLetterKey({
               topic,
-              arrival: { partition: row.partition, offset: Number(row.offset) },
+              arrival: { partition: row.partition, offset: row.offset },
               arrivedAt: Number(row.arrived_ms),
               replays: row.replays,
             });
-            const place = { partition: row.dead_letter_partition, offset: Number(row.dead_letter_offset) };
+            const place = { partition: row.dead_letter_partition, offset: row.dead_letter_offset };
             found.set(key, { runId: row.run_id, place });
           }
         }
