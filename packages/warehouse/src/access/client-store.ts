@@ -63,7 +63,7 @@ type StoredClient = {
   created_at: string;
 };
 type StoredKey = {
-  version: string | number;
+  version: number;
   key_id: string;
   client_id: string;
   label: string;
@@ -186,7 +186,7 @@ export function createClientStore(deps: {
       );
       const [row] = rows;
       if (row === undefined) return false;
-      await insert("keys.revoke", "api_keys", { ...row, revoked: true }, Number(row.version));
+      await insert("keys.revoke", "api_keys", { ...row, revoked: true }, row.version);
       return true;
     },
   };

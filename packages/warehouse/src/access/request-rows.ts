@@ -28,9 +28,9 @@ export type StoredRequest = {
   named: number;
   status: RequestStatus;
   receipt: string;
-  received_ms: string | number;
-  updated_ms: string | number;
-  hidden_ms: string | number;
+  received_ms: number;
+  updated_ms: number;
+  hidden_ms: number;
 };
 
 export const UNFINISHED = `status NOT IN (${FINISHED_STATUSES.map((status) => `'${status}'`).join()})`;
@@ -82,9 +82,9 @@ export const toRequest = (clientId: string, row: StoredRequest): DataSubjectRequ
             .map(([table, rows]) => [table, Number(rows)] as const)
             .sort(([one], [other]) => (one < other ? -1 : 1)),
         ),
-  receivedAt: Number(row.received_ms),
-  updatedAt: Number(row.updated_ms),
-  hiddenAt: Number(row.hidden_ms) || null,
+  receivedAt: row.received_ms,
+  updatedAt: row.updated_ms,
+  hiddenAt: row.hidden_ms === 0 ? null : row.hidden_ms,
 });
 
 const toRow = (request: DataSubjectRequest): Record<string, unknown> => ({

@@ -124,8 +124,8 @@ export function createRequestStore(deps: {
         requestId: row.request_id,
         type: "ERASURE",
         status: row.status,
-        receivedAt: Number(row.received_ms),
-        updatedAt: Number(row.updated_ms),
+        receivedAt: row.received_ms,
+        updatedAt: row.updated_ms,
       }));
     },
     async findAny(requestId) {
@@ -142,7 +142,7 @@ export function createRequestStore(deps: {
       const rows = await withDigest(clientId, digest);
       const same = rows.find(
         ({ status, received_ms: ms }) =>
-          !FINISHED_STATUSES.includes(status) && arrived - Number(ms) < SAME_CALL_MS,
+          !FINISHED_STATUSES.includes(status) && arrived - ms < SAME_CALL_MS,
       );
       if (same !== undefined) return toRequest(clientId, same);
       // Not `arrived`: of two that find nothing the earlier row stays, and must cover both.

@@ -161,29 +161,21 @@ export function createInspector(deps: WarehouseAccess & { readonly topology: Top
     /** 1: a single server; 0: an unknown cluster. */
     async replicas(): Promise<ReplicaCounts> {
       if (topology.cluster === null) return { least: 1, most: 1 };
-      const rows = await session.rows<{ least: string | number; most: string | number }>(
+      const [row] = await session.rows<ReplicaCounts>(
         "inspect.replicas",
         `SELECT min(servers) AS least, max(servers) AS most
          FROM (SELECT count() AS servers FROM system.clusters WHERE cluster = {cluster:String} GROUP BY shard_num)`,
         { parameters: { cluster: topology.cluster } },
       );
-      return { least: Number(rows[0]?.least ?? 1), most: Number(rows[0]?.most ?? 1) };
+      return row ?? { least: 1, most: 1 };
     },
-    async replicaStates(): Promise<ReplicaState[]> {
-      const rows = await session.rows<Readonly<Record<keyof ReplicaState, string | number>>>(
+    replicaStates: (): Promise<ReplicaState[]> =>
+      session.rows(
         "inspect.replica_states",
         `SELECT hostName() AS server, countIf(is_readonly) AS readOnly, min(active_replicas) AS active,
            max(total_replicas) AS total, max(absolute_delay) AS behindSeconds
          FROM ${system("replicas")} WHERE database = currentDatabase() GROUP BY server ORDER BY server`,
-      );
-      return rows.map(({ server, readOnly, active, total, behindSeconds }) => ({
-        server: String(server),
-        readOnly: Number(readOnly),
-        active: Number(active),
-        total: Number(total),
-        behindSeconds: Number(behindSeconds),
-      }));
-    },
+      ),
     async quotas(): Promise<UserQuota[]> {
       const rows = await session.rows<{ name: string; key: string; timed: boolean | number }>(
         "inspect.quotas",
@@ -232,26 +224,25 @@ export function createInspector(deps: WarehouseAccess & { readonly topology: Top
       );
     },
     async crowdedPartitions(parts: number) {
-      const rows = await session.rows<{ table: string; partition: string; parts: string | number }>(
+      return session.rows<{ table: string; partition: string; parts: number }>(
         "inspect.parts",
         `SELECT table, partition, count() AS parts FROM ${system("parts")}
          WHERE database = currentDatabase() AND active
          GROUP BY hostName(), tcpPort(), table, partition HAVING parts > {parts:UInt32} ORDER BY parts DESC LIMIT ${MAX_ROWS}`,
         { parameters: { parts } },
       );
-      return rows.map((row) => ({ ...row, parts: Number(row.parts) }));
     },
     async suppressionSecret(): Promise<string | null> {
       const rows = await session.rows<{ value: string }>("inspect.secret", FIRST_SECRET);
       return rows[0]?.value ?? null;
     },
     async openRequests() {
-      const rows = await session.rows<{ requests: string | number; age: string | number }>(
+      const [row] = await session.rows<{ requests: number; age: number }>(
         "inspect.requests",
         `SELECT count() AS requests, max(dateDiff('millisecond', received_at, now64(3))) AS age
          FROM data_subject_requests FINAL WHERE ${UNFINISHED}`,
       );
-      return { count: Number(rows[0]?.requests ?? 0), oldestAgeMs: Number(rows[0]?.age ?? 0) };
+      return { count: row?.requests ?? 0, oldestAgeMs: row?.age ?? 0 };
     },
     close: async (): Promise<void> => {
       await Promise.all([own.close(), ofProfile.close()]);

@@ -72,11 +72,11 @@ export function createSuppressionStore(deps: { readonly session: Session }): Sup
       return (await firstSecret()) ?? hash;
     },
     serverTime: async () => {
-      const rows = await session.rows<{ ms: string | number }>(
+      const [row] = await session.rows<{ ms: number }>(
         "suppressions.clock",
         "SELECT toUnixTimestamp64Milli(now64(3)) AS ms",
       );
-      return Number(rows[0]?.ms);
+      return Number(row?.ms);
     },
   };
 }
