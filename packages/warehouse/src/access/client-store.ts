@@ -79,10 +79,6 @@ export function toIso(text: string): string {
   return `${text.replace(" ", "T")}Z`;
 }
 
-function fromIso(text: string): string {
-  return text.replace("T", " ").replace("Z", "");
-}
-
 function toClient(row: StoredClient): ClientRow {
   return {
     clientId: row.client_id,
@@ -152,7 +148,7 @@ export function createClientStore(deps: {
           rate_limits: row.rateLimits,
           retention_days: row.retentionDays ?? 0,
           deleted: row.deleted,
-          created_at: fromIso(row.createdAt),
+          created_at: row.createdAt,
         },
         Number(stored?.version ?? 0),
       );
@@ -174,8 +170,8 @@ export function createClientStore(deps: {
         label: key.label,
         scopes: key.scopes,
         revoked: key.revoked,
-        created_at: fromIso(key.createdAt),
-        expires_at: key.expiresAt === null ? NEVER : fromIso(key.expiresAt),
+        created_at: key.createdAt,
+        expires_at: key.expiresAt ?? NEVER,
       });
     },
     async revokeKey(keyId) {
