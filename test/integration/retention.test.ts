@@ -570,12 +570,12 @@ it("waits for a deletion that outlived its run before it publishes", async () =>
   const undone = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done";
   // In a part with a row that stays, which is rewritten.
   await write([person("short", 1, OLD), person("ever", 1, OLD, "ever")]);
-  const expired = await store.expired(CUTOFFS);
+  const stop = new AbortController();
+  const expired = await store.expired(CUTOFFS, stop.signal);
   await warehouse.sql("SYSTEM STOP MERGES end_users");
   let next: Promise<number>;
   try {
-    const stop = new AbortController();
-    const erasing = expired.erase("end_users", stop.signal).catch((error: unknown) => String(error));
+    const erasing = expired.erase("end_users").catch((error: unknown) => String(error));
     await until("it deletes", 10_000, async () => (await warehouse.sql(undone)) !== "0");
     stop.abort(new Error("the process stops"));
     expect(await erasing).toMatch(/AbortError|the process stops/);

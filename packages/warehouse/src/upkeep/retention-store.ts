@@ -26,10 +26,10 @@ export type Cutoff = { readonly clientId: string; readonly before: Micros };
 /** Conversations and messages expire by their live date of creation, end users by their latest update. */
 export type Expired = {
   /** Stored rows, superseded and masked ones too. @throws ServiceError `keys_lost` (retryable) */
-  count(table: RetentionTable, signal?: AbortSignal): Promise<{ clientId: string; rows: number }[]>;
+  count(table: RetentionTable): Promise<{ clientId: string; rows: number }[]>;
   /** `dropped`: in whole parts. Publishes deletions before it removes entries of changes. */
-  erase(table: RetentionTable, signal?: AbortSignal): Promise<{ dropped: number }>;
-  /** Publishes what a failed run has not, and removes the keys. */
+  erase(table: RetentionTable): Promise<{ dropped: number }>;
+  /** Publishes what a failed or stopped run has not, and removes the keys. */
   end(signal: AbortSignal): Promise<void>;
 };
 
@@ -37,7 +37,7 @@ export type Expired = {
 export type RetentionStore = {
   /** ClickHouse's clock, ms. */
   serverTime(): Promise<number>;
-  /** Also what a failed run has left. */
+  /** Also what a failed run has left. `signal`: stops all but `end`. */
   expired(cutoffs: readonly Cutoff[], signal?: AbortSignal): Promise<Expired>;
 };
 
@@ -73,7 +73,7 @@ export const createRetentionStore = (deps: {
       if (row === undefined) throw new Error("a SELECT without a row");
       return Number(row.ms);
     },
-    expired: async (cutoffs, signal) => {
+    expired: async (cutoffs, signal = new AbortController().signal) => {
       const run = { id: `retention-${randomUUID()}`, erases: true };
       const request = `${OF_RETENTION}${run.id}`;
       const clients = cutoffs.map(({ clientId }) => clientId);
@@ -91,12 +91,8 @@ export const createRetentionStore = (deps: {
         latest: Math.max(0, ...cutoffs.map(({ before }) => before)),
       };
       type Parameters = Readonly<Record<string, unknown>>;
-      const select = <Row>(query: string, given: Parameters, selectSignal = signal): Promise<Row[]> =>
-        session.rows("retention.count", query, {
-          parameters: given,
-          settings: WITH_HIDDEN,
-          signal: selectSignal,
-        });
+      const select = <Row>(query: string, given: Parameters): Promise<Row[]> =>
+        session.rows("retention.count", query, { parameters: given, settings: WITH_HIDDEN, signal });
       const note = (statement: string, given: Parameters): Promise<void> =>
         session.command("retention.note", statement, { parameters: given, settings: WITH_HIDDEN, signal });
       const inShares = (keys: number): readonly Parameters[] => {
@@ -149,17 +145,12 @@ export const createRetentionStore = (deps: {
         column: "client_id" | "_part",
         table: RetentionTable,
         which: Which,
-        countSignal?: AbortSignal,
       ): Promise<ReadonlyMap<string, number>> => {
         const counts = new Map<string, number>();
         const query = `SELECT ${column} AS name, toString(count()) AS rows FROM ${table}
           WHERE ${isExpired(table, which, "GLOBAL IN")} GROUP BY name ORDER BY name`;
         for (const share of sharesOf(table, which))
-          for (const { name, rows } of await select<{ name: string; rows: string }>(
-            query,
-            share,
-            countSignal,
-          ))
+          for (const { name, rows } of await select<{ name: string; rows: string }>(query, share))
             counts.set(name, (counts.get(name) ?? 0) + Number(rows));
         await assertKept();
         return counts;
@@ -169,20 +160,19 @@ export const createRetentionStore = (deps: {
       const dropParts = async (
         table: RetentionTable,
         rowsOfParts: ReadonlyMap<string, number>,
-        dropSignal: AbortSignal,
       ): Promise<number> => {
         const parts = await session.rows<{ name: string; size: string }>(
           "retention.parts",
           `SELECT name, toString(rows) AS size FROM system.parts
             WHERE database = currentDatabase() AND table = {table:String} AND active`,
-          { parameters: { run: run.id, table }, signal: dropSignal },
+          { parameters: { run: run.id, table }, signal },
         );
         let dropped = 0;
         for (const { name, size } of parts.filter((one) => rowsOfParts.get(one.name) === Number(one.size))) {
-          dropSignal.throwIfAborted();
+          signal.throwIfAborted();
           try {
             const query = `ALTER TABLE ${table} DROP PART {name:String}`;
-            await session.command("retention.drop_part", query, { parameters: { name }, signal: dropSignal });
+            await session.command("retention.drop_part", query, { parameters: { name }, signal });
             dropped += Number(size);
           } catch (error) {
             // Merged meanwhile: its rows are removed from the new part.
@@ -192,24 +182,20 @@ export const createRetentionStore = (deps: {
         return dropped;
       };
 
-      const eraseRows = async (
-        table: RetentionTable,
-        which: Which,
-        eraseSignal: AbortSignal,
-      ): Promise<number> => {
+      const eraseRows = async (table: RetentionTable, which: Which): Promise<number> => {
         const condition = (isIn: "IN" | "GLOBAL IN"): string => isExpired(table, which, isIn);
         let dropped = 0;
         for (let round = 0; round < MAX_ROUNDS; round += 1) {
-          const found = await countBy("_part", table, which, eraseSignal);
+          const found = await countBy("_part", table, which);
           const rows = [...found.values()].reduce((sum, one) => sum + one, 0);
           if (rows === 0) return dropped;
           // Not on a cluster: the servers use the same names for different parts.
-          const gone = cluster === null ? await dropParts(table, found, eraseSignal) : 0;
+          const gone = cluster === null ? await dropParts(table, found) : 0;
           dropped += gone;
           if (gone < rows)
             for (const share of sharesOf(table, which))
-              await keyed.erase({ table, condition, parameters: share }, eraseSignal);
-          await keyed.onAllReplicas([table], eraseSignal);
+              await keyed.erase({ table, condition, parameters: share }, signal);
+          await keyed.onAllReplicas([table], signal);
         }
         throw new ServiceError("erasure_incomplete", "expired rows come back while they are deleted", {
           retryable: true,
@@ -232,21 +218,21 @@ export const createRetentionStore = (deps: {
         }
       };
       return {
-        count: async (table, countSignal) => {
+        count: async (table) => {
           const which = table === CHANGES ? "published" : "expired";
-          const counts = await countBy("client_id", table, which, countSignal);
+          const counts = await countBy("client_id", table, which);
           return [...counts].map(([clientId, rows]) => ({ clientId, rows }));
         },
-        erase: async (table, eraseSignal = new AbortController().signal) => {
+        erase: async (table) => {
           isPublished = table === CHANGES && isPublished;
-          if (stale) for (const one of STALE_TABLES) await eraseRows(one, "stale", eraseSignal);
+          if (stale) for (const one of STALE_TABLES) await eraseRows(one, "stale");
           stale = false;
           if (table === CHANGES) {
-            await publishChanges(eraseSignal);
+            await publishChanges(signal);
             await assertKept();
             isPublished = true;
           }
-          return { dropped: await eraseRows(table, "expired", eraseSignal) };
+          return { dropped: await eraseRows(table, "expired") };
         },
         end: async (endSignal) => {
           try {

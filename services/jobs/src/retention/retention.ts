@@ -69,9 +69,9 @@ export const createRetention = (deps: {
         for (const [done, table] of RETENTION_TABLES.entries()) {
           await progress({ done, total, unit: "tables", note: table });
           signal.throwIfAborted();
-          const byClient = await expired.count(table, signal);
+          const byClient = await expired.count(table);
           const rows = byClient.reduce((sum, one) => sum + one.rows, 0);
-          const { dropped } = dryRun || rows === 0 ? { dropped: 0 } : await expired.erase(table, signal);
+          const { dropped } = dryRun || rows === 0 ? { dropped: 0 } : await expired.erase(table);
           if (!dryRun && rows > 0) {
             onErased(table, rows);
             log.info({ table, rows, dropped }, "expired rows erased");
