@@ -113,12 +113,11 @@ describe("a ticket", () => {
     const session = warehouse.session("jobs");
     const publish = (use: WriteTicket): Promise<void> =>
       noteDeleted(
-        session,
+        { session, runUpload: (work) => work(use) },
         {
           name: "test.publish",
           source: "SELECT 'acme' AS client_id, 'message' AS kind, 'gone' AS id, now64(6) AS date_created",
         },
-        use,
       );
     const use = await stamps.take();
     await publish(use);

@@ -14,7 +14,7 @@ const SPREAD = 1_000_000;
  * @throws WarehouseError
  */
 export const noteDeleted = (
-  session: Session,
+  { session, runUpload }: { readonly session: Session; readonly runUpload: RunUpload },
   {
     name,
     source,
@@ -26,7 +26,6 @@ export const noteDeleted = (
     readonly parameters?: Readonly<Record<string, unknown>>;
     readonly signal?: AbortSignal | undefined;
   },
-  ticket: WriteTicket,
 ): Promise<void> => {
   const given = `SELECT client_id, toString(kind) AS kind, id, date_created FROM (${source})`;
   const known = DATED_KINDS.map(
@@ -34,19 +33,21 @@ export const noteDeleted = (
         WHERE record GLOBAL IN (SELECT ${recordNameSql("s.client_id", kind, "s.id")} FROM (${source}) AS s
           WHERE toString(s.kind) = '${kind}')`,
   );
-  return session.command(
-    name,
-    `INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
+  const insert = (ticket: WriteTicket): Promise<void> =>
+    session.command(
+      name,
+      `INSERT INTO changes (client_id, kind, stored_at, id, date_created, deleted)
       SELECT client_id, kind,
         fromUnixTimestamp64Micro({uploaded_at:Int64} + toInt64(rowNumberInAllBlocks() % ${SPREAD}), 'UTC'),
         id, date_created, true
       FROM (SELECT DISTINCT client_id, kind, id, date_created FROM (${[given, ...known].join(" UNION ALL ")}))
       WHERE ${fence(ticket)}`,
-    {
-      parameters: { ...parameters, uploaded_at: ticket.stamp },
-      settings: { ...fenced(name), async_insert: 0, max_threads: 1 },
-      queryPrefix: uploadPrefix(ticket.stamp),
-      signal,
-    },
-  );
+      {
+        parameters: { ...parameters, uploaded_at: ticket.stamp },
+        settings: { ...fenced(name), async_insert: 0, max_threads: 1 },
+        queryPrefix: uploadPrefix(ticket.stamp),
+        signal,
+      },
+    );
+  return runUpload(insert, signal);
 };

@@ -52,7 +52,7 @@ export const createRetentionStore = (deps: {
   readonly runUpload: RunUpload;
   readonly keysAtOnce?: number;
 }): RetentionStore => {
-  const { keysAtOnce = KEYS_AT_ONCE } = deps;
+  const { runUpload, keysAtOnce = KEYS_AT_ONCE } = deps;
   const session = forErasures(deps.session);
   const { cluster } = session.names;
   const deletion = createDeletion(deps);
@@ -207,15 +207,11 @@ export const createRetentionStore = (deps: {
         await keyed.onAllReplicas(RETENTION_TABLES, publishSignal);
         const source = `SELECT client_id, kind, id, date_created FROM ${CHANGES}
           WHERE ${isExpired(CHANGES, "published", "GLOBAL IN")}`;
-        for (const share of sharesOf(CHANGES, "published")) {
-          const what = {
-            name: "retention.publish",
-            source,
-            parameters: share,
-            signal: publishSignal,
-          } as const;
-          await deps.runUpload((upload) => noteDeleted(session, what, upload), publishSignal);
-        }
+        for (const share of sharesOf(CHANGES, "published"))
+          await noteDeleted(
+            { session, runUpload },
+            { name: "retention.publish", source, parameters: share, signal: publishSignal },
+          );
       };
       return {
         count: async (table) => {

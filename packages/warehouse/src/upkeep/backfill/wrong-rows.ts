@@ -106,8 +106,10 @@ export const createWrongRows = (deps: {
   const end = async (run: string, signal?: AbortSignal): Promise<void> => {
     const source = `SELECT client_id, ${KIND_OF_TABLE} AS kind, id, date_created FROM job_keys AS k
       WHERE run_id = {run:String} AND k.kind IN (${PUBLISHED_NAMES})`;
-    const published = { name: "replace.publish", source, parameters: { run }, signal } as const;
-    await runUpload((upload) => noteDeleted(session, published, upload), signal);
+    await noteDeleted(
+      { session, runUpload },
+      { name: "replace.publish", source, parameters: { run }, signal },
+    );
     // Another attempt may be about to delete by these keys.
     signal?.throwIfAborted();
     await keys.forget(run);

@@ -25,7 +25,7 @@ export const createErasureDeletion = (deps: {
   readonly deletion: Deletion;
   readonly runUpload: RunUpload;
 }) => {
-  const { session, deletion, runUpload } = deps;
+  const { session, deletion } = deps;
   const keyed = createKeyedDeletion({ session, deletion });
 
   return {
@@ -76,8 +76,7 @@ export const createErasureDeletion = (deps: {
     publish: (run: ErasureRun, signal: AbortSignal): Promise<void> => {
       const source = `SELECT client_id, splitByChar(' ', toString(k.kind))[1] AS kind, id, date_created
         FROM erasure_keys AS k WHERE phase = 'deleting' AND k.${IS_RECORD} AND ${RUN}`;
-      const what = { name: "erasure.publish", source, parameters: parametersOf(run), signal } as const;
-      return runUpload((upload) => noteDeleted(session, what, upload), signal);
+      return noteDeleted(deps, { name: "erasure.publish", source, parameters: parametersOf(run), signal });
     },
   };
 };
