@@ -39,3 +39,7 @@ test.each([
 ])("what answers is not away: %s", (error, away) => {
   expect(isAwayError(toWarehouseError(error))).toBe(away);
 });
+
+test.each([new TypeError("bug"), new RangeError("bug")])("a bug of this program is not tried again: %s", (bug) => {
+  expect(toWarehouseError(bug)).toMatchObject({ code: "warehouse_query_failed", retryable: false });
+});

@@ -61,6 +61,10 @@ const QUERY_BUGS: ReadonlySet<string> = new Set([
   "BAD_ARGUMENTS",
   "BAD_QUERY_PARAMETER",
   "UNKNOWN_SETTING",
+  // Of this program.
+  "TypeError",
+  "RangeError",
+  "ReferenceError",
 ]);
 
 // Retryable: ingest waits until an operator mends them.
@@ -119,17 +123,10 @@ function causeNameOf(error: unknown): string {
   return error.message === "Timeout error." ? "TimeoutError" : error.name;
 }
 
-function isBug(error: unknown): boolean {
-  return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
-}
-
 /** By type or code, by the message only for time-outs. */
 export function toWarehouseError(error: unknown, server?: string): WarehouseError {
   if (error instanceof WarehouseError) return error;
   const name = causeNameOf(error);
-  if (isBug(error) && name === (error as Error).name) {
-    return new WarehouseError("warehouse_query_failed", name, false, error, server);
-  }
   if (DATA_ERRORS.has(name)) return new WarehouseError("warehouse_refused_data", name, false, error, server);
   if (QUERY_BUGS.has(name)) return new WarehouseError("warehouse_query_failed", name, false, error, server);
   return new WarehouseError("warehouse_unavailable", name, true, error, server);
