@@ -21,9 +21,10 @@ export type Deletion = {
 
 export const WITH_HIDDEN: ClickHouseSettings = { apply_deleted_mask: 0 };
 
-/** They still show rows that a lightweight DELETE has masked. */
+/** Projections still show rows that a lightweight DELETE has masked. */
 export const NO_PROJECTIONS: ClickHouseSettings = { optimize_use_projections: 0 };
 
+/** Tables from which rows are deleted otherwise. */
 export const WITH_PROJECTION: ReadonlySet<string> = new Set(
   READABLE_FIRST.filter(({ hasProjection }) => hasProjection).map(({ name }) => name),
 );
