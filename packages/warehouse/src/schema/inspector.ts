@@ -5,7 +5,7 @@ import { ANALYTICS_VIEWS, analyticsDatabase } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
 import { createSession, type StatementName } from "../session/session.ts";
-import { appliedSql, readMigrations } from "./migrate.ts";
+import { appliedChecksums, readMigrations } from "./migrate.ts";
 import { statesOfMigrations } from "./schema-states.ts";
 import type { Topology } from "./migration-template.ts";
 import { UNFINISHED } from "../access/request-rows.ts";
@@ -76,12 +76,7 @@ export function createInspector(deps: WarehouseAccess & { readonly topology: Top
         "schema.is_there",
         "SELECT name FROM system.tables WHERE database = currentDatabase() AND name = 'schema_migrations'",
       );
-      if (there.length === 0) return new Map();
-      const rows = await asked.rows<{ name: string; checksum: string }>(
-        "schema.applied",
-        appliedSql(topology),
-      );
-      return new Map(rows.map(({ name, checksum }) => [name, checksum]));
+      return there.length === 0 ? new Map() : await appliedChecksums(asked, "schema.applied", topology);
     } finally {
       await server.close();
     }

@@ -5,7 +5,7 @@ import { KNOWS_LOGIN } from "../analytics/left-out-sql.ts";
 import { ANALYTICS_VIEWS, analyticsDatabase, analyticsStatements } from "../analytics/views.ts";
 import type { WarehouseAccess } from "../session/connection.ts";
 import { serverUrls } from "../session/server-urls.ts";
-import { createSession, type Session } from "../session/session.ts";
+import { createSession, type Session, type StatementName } from "../session/session.ts";
 import { onCluster, renderMigration, type Topology } from "./migration-template.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { acquireSchemaLock } from "./schema-lock.ts";
@@ -58,21 +58,21 @@ async function ensureDatabase({ url, ca, address }: Server, topology: Topology):
   }
 }
 
-/** With Keeper only the sending server has the rows, else every shard. */
-export const appliedSql = (topology: Topology): string => {
+/** By name. With Keeper only the sending server has the rows, else every shard. */
+export async function appliedChecksums(
+  session: Session,
+  statement: StatementName,
+  topology: Topology,
+): Promise<ReadonlyMap<string, string>> {
   const noted =
     onCluster(topology) === ""
       ? "schema_migrations"
       : `clusterAllReplicas('${topology.cluster}', currentDatabase(), 'schema_migrations')`;
-  return `SELECT name, argMax(checksum, applied_at) AS checksum FROM ${noted} GROUP BY name ORDER BY name`;
-};
-
-async function appliedChecksums(session: Session, topology: Topology): Promise<Map<string, string>> {
   const rows = await session.rows<{ name: string; checksum: string }>(
-    "migrate.applied",
-    appliedSql(topology),
+    statement,
+    `SELECT name, argMax(checksum, applied_at) AS checksum FROM ${noted} GROUP BY name ORDER BY name`,
   );
-  return new Map(rows.map((row) => [row.name, row.checksum]));
+  return new Map(rows.map(({ name, checksum }) => [name, checksum]));
 }
 
 /** CREATE OR REPLACE VIEW would drop tables. */
@@ -110,7 +110,7 @@ async function migrateServer(
     );
     const lock = await acquireSchemaLock({ session, database, topology });
     try {
-      const applied = await appliedChecksums(session, topology);
+      const applied = await appliedChecksums(session, "migrate.applied", topology);
       const now = new Set<string>();
       for (const { name, checksum, template } of migrations) {
         const known = applied.get(name);

@@ -1,5 +1,5 @@
 import type { Session } from "../session/session.ts";
-import { appliedSql, type Migration, readMigrations } from "./migrate.ts";
+import { appliedChecksums, type Migration, readMigrations } from "./migrate.ts";
 import type { Topology } from "./migration-template.ts";
 
 /** `changed`: since it was applied. `later`: of a newer version. */
@@ -41,12 +41,8 @@ export const createVersionReader = (deps: {
         "versions.server",
         "SELECT version() AS version",
       );
-      const applied = await session.rows<{ name: string; checksum: string }>(
-        "versions.migrations",
-        appliedSql(topology),
-      );
-      const checksums = new Map(applied.map(({ name, checksum }) => [name, checksum]));
-      return { server: server?.version ?? "", migrations: statesOfMigrations(await files, [checksums]) };
+      const applied = await appliedChecksums(session, "versions.migrations", topology);
+      return { server: server?.version ?? "", migrations: statesOfMigrations(await files, [applied]) };
     },
   };
 };
