@@ -9,7 +9,7 @@ import { changeCandidatesOf, changeRows, changesOf } from "./changes-sql.ts";
 
 /** Reads a record more than a page, fewer if later entries give some. @throws WarehouseError */
 export const createReadChanges = (deps: ReadDeps): Reader["changes"] => {
-  const { send, findEnd, askForConditions, isSharded, datesKnown } = deps;
+  const { send, findEnd, askForConditions } = deps;
 
   return async ({
     clientId,
@@ -26,18 +26,13 @@ export const createReadChanges = (deps: ReadDeps): Reader["changes"] => {
     const found = await findEnd("changes.end", changeRows(kind), own, window, keys, signal);
     const { end, isLast } = found;
     if (found.keys === 0) return emptyPage({ rows: 0, next: end, isLast });
-    const known = await datesKnown();
-    const sharded = await isSharded();
-    const parameters = { ...own, ...rangeParameters(after, end), stableUpTo, size: pageSize, known };
-    const shape = {
-      ...(await askForConditions.conditions(changeCandidatesOf(kind), parameters, signal)),
-      sharded,
-    };
+    const parameters = { ...own, ...rangeParameters(after, end), stableUpTo, size: pageSize };
+    const shape = await askForConditions.conditions(changeCandidatesOf(kind), parameters, signal);
     const statement: PageStatement = {
       name: `changes.${RECORD_KINDS[kind].list}`,
       sql: changesOf(kind, shape),
       parameters,
-      settings: { ...pageSettings(RECORD_COLUMN), ...shardedSettings(sharded, shape.hasMoved) },
+      settings: { ...pageSettings(RECORD_COLUMN), ...shardedSettings(shape.sharded, shape.hasMoved) },
     };
     const endOfRows = ({ rows, last, behind }: RowsEnd) =>
       last !== undefined && behind !== undefined

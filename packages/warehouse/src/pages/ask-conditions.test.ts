@@ -32,8 +32,9 @@ const ask = async (
   const { conditions: askForConditions } = createAskForConditions({
     send,
     isSharded: () => Promise.resolve(false),
+    datesKnown: () => Promise.resolve(known),
   });
-  const conditions = await askForConditions(candidates, { client: "acme", known }, undefined);
+  const conditions = await askForConditions(candidates, { client: "acme" }, undefined);
   return { conditions, asked, names };
 };
 
@@ -52,7 +53,7 @@ it("is content with one question where there is nothing, erased records or not",
 it("asks about the records with entries since, unless they are many", async () => {
   const few = await ask({ "pages.exceptions": entries(2), "pages.moved": "0\n" });
   expect(few).toEqual({
-    conditions: { hasMoved: false, hasErased: false },
+    conditions: { hasMoved: false, hasErased: false, sharded: false },
     asked: ["pages.exceptions", "pages.moved"],
     names: [['4/acme/c/"0', '4/acme/c/"1']],
   });

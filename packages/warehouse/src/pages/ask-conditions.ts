@@ -2,10 +2,10 @@ import { text } from "node:stream/consumers";
 import {
   type Candidates,
   exceptionsOfAnswer,
-  type Conditions,
   conditionsOfAnswer,
   someHasMoved as someOfAnswer,
 } from "./sql/identity-sql.ts";
+import type { ReadShape } from "./sql/page-sql.ts";
 import {
   exceptionsStatement,
   conditionsStatement,
@@ -22,31 +22,34 @@ export type AskForConditions = {
     parameters: Parameters,
     signal: AbortSignal | undefined,
     hasExceptions?: boolean,
-  ): Promise<Conditions>;
+  ): Promise<ReadShape>;
   /** null: some candidates may have several dates. */
   conditionsAtOnce(
     candidates: Candidates,
     parameters: Parameters,
     signal: AbortSignal | undefined,
-  ): Promise<Conditions | null>;
+  ): Promise<ReadShape | null>;
 };
 
 export const createAskForConditions = (deps: {
   readonly send: SendStatement;
   readonly isSharded: () => Promise<boolean>;
+  readonly datesKnown: () => Promise<number>;
 }): AskForConditions => {
-  const { send, isSharded } = deps;
+  const { send, isSharded, datesKnown } = deps;
 
   const conditionsAtOnce: AskForConditions["conditionsAtOnce"] = async (candidates, parameters, signal) => {
-    if (!(Number(parameters["known"]) > 0)) return null;
+    const known = await datesKnown();
+    if (known === 0) return null;
     const sharded = await isSharded();
-    const exceptions = await send(exceptionsStatement(candidates, parameters, sharded), text, signal);
+    const question = exceptionsStatement(candidates, { ...parameters, known }, sharded);
+    const exceptions = await send(question, text, signal);
     const { hasErased, atMovedDate, since } = exceptionsOfAnswer(exceptions);
     if (atMovedDate || since === null) return null;
     // A record's dates are stored before its entries, so they are all there by now.
     const statement = movedStatement(String(parameters["client"]), since, sharded);
     if (since.length > 0 && someOfAnswer(await send(statement, text, signal))) return null;
-    return { hasMoved: false, hasErased };
+    return { hasMoved: false, hasErased, sharded };
   };
 
   const conditions: AskForConditions["conditions"] = async (
@@ -59,8 +62,10 @@ export const createAskForConditions = (deps: {
       const atOnce = await conditionsAtOnce(candidates, parameters, signal);
       if (atOnce !== null) return atOnce;
     }
-    const statement = conditionsStatement(candidates, parameters, await isSharded());
-    return conditionsOfAnswer(await send(statement, text, signal));
+    const sharded = await isSharded();
+    const known = candidates === null ? 0 : await datesKnown();
+    const statement = conditionsStatement(candidates, { ...parameters, known }, sharded);
+    return { ...conditionsOfAnswer(await send(statement, text, signal)), sharded };
   };
   return { conditions, conditionsAtOnce };
 };

@@ -49,7 +49,7 @@ const SORTED_KEYS = 10_000;
 export const createListSteps = (
   deps: ReadDeps & { readonly format: StepFormat; readonly stepKeys: number },
 ): ListSteps => {
-  const { format, send, findEnd, isSharded, datesKnown, askForConditions, stepKeys } = deps;
+  const { format, send, findEnd, askForConditions, stepKeys } = deps;
   const sortedKeys = Math.min(stepKeys, SORTED_KEYS);
 
   type Records = {
@@ -60,11 +60,9 @@ export const createListSteps = (
     readonly settings?: ClickHouseSettings | undefined;
     readonly withDeletions?: boolean;
   };
-  const open = async (of: Records, given: Parameters, signal: AbortSignal): Promise<Readable> => {
+  const open = async (of: Records, parameters: Parameters, signal: AbortSignal): Promise<Readable> => {
     const { name, kind, candidates, records, withDeletions = false } = of;
-    const sharded = await isSharded();
-    const parameters = { ...given, known: await datesKnown() };
-    const shape = { ...(await askForConditions.conditions(candidates, parameters, signal)), sharded };
+    const shape = await askForConditions.conditions(candidates, parameters, signal);
     const sql = format.sql(kind, records(shape), withDeletions);
     const settings = { ...format.settings, ...listSettings(of, shape) };
     return send({ name, sql, parameters, settings }, format.pass, signal).catch((error: unknown) => {

@@ -8,5 +8,4 @@ export type ReadDeps = {
   readonly findEnd: FindEnd;
   readonly askForConditions: AskForConditions;
   readonly isSharded: () => Promise<boolean>;
-  readonly datesKnown: () => Promise<number>;
 };

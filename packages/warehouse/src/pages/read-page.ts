@@ -4,9 +4,8 @@ import type { MessagePageQuery, Page, PageEnd, PagePosition } from "./page.ts";
 import { instantsStatement, pageStatement, type Parameters } from "./page-statements.ts";
 import { emptyPage, openPage, type RowsEnd } from "./page-stream.ts";
 import type { ReadDeps } from "./read-deps.ts";
-import type { Conditions } from "./sql/identity-sql.ts";
 import type { List } from "./sql/list.ts";
-import { instantsOfAnswer } from "./sql/page-sql.ts";
+import { instantsOfAnswer, type ReadShape } from "./sql/page-sql.ts";
 import { isAwayError, WarehouseError } from "../session/warehouse-error.ts";
 
 const TIE_EXTENSION = 10_000;
@@ -34,19 +33,17 @@ type Range = {
 export const createPageReader = (
   deps: ReadDeps & { readonly list: List },
 ): ((query: MessagePageQuery) => Promise<Page>) => {
-  const { list, send, findEnd, askForConditions, isSharded, datesKnown } = deps;
+  const { list, send, findEnd, askForConditions, isSharded } = deps;
 
   const readPage = async (query: MessagePageQuery, isProbe = false): Promise<Page> => {
     const { clientId, pageSize, wholeTies, since, to, after = before(since), pace, signal } = query;
     const sharded = await isSharded();
-    const known = await datesKnown();
 
     const own = { client: clientId, conversation: query.conversationId ?? "" };
     const parametersOf = (end: PagePosition): Parameters => ({
       ...own,
       ...rangeParameters(after, end),
       size: pageSize,
-      known,
     });
 
     const choose = async (keys: number): Promise<Range | null> => {
@@ -58,8 +55,8 @@ export const createPageReader = (
       return { end, isLast, first: query.after?.date ?? found.first };
     };
     /** null: too few records. */
-    const takeWholeInstants = async (range: Range, conditions: Conditions): Promise<Range | null> => {
-      const statement = instantsStatement(list, { ...conditions, sharded }, parametersOf(range.end));
+    const takeWholeInstants = async (range: Range, shape: ReadShape): Promise<Range | null> => {
+      const statement = instantsStatement(list, shape, parametersOf(range.end));
       const { rows, last, before: lastWhole } = instantsOfAnswer(await send(statement, text, signal));
       if (rows <= pageSize) return range.isLast ? range : null;
       const hasMore = lastWhole > 0;
@@ -70,7 +67,7 @@ export const createPageReader = (
     /** null: too few records, and others lie behind. */
     const open = async (
       range: Range,
-      conditions: Conditions,
+      shape: ReadShape,
       size: number,
       most?: number,
     ): Promise<Page | null> => {
@@ -93,7 +90,7 @@ export const createPageReader = (
         return isLast ? { rows, next: null } : withPace(next);
       };
       const parameters = { ...parametersOf(range.end), size };
-      const statement = pageStatement(list, { ...conditions, sharded }, parameters, query.separator);
+      const statement = pageStatement(list, shape, parameters, query.separator);
       const settings = { ...statement.settings, ...(most && { max_rows_to_read: String(most) }) };
       const page = await send(
         { ...statement, settings },
@@ -117,12 +114,12 @@ export const createPageReader = (
     // Over shards all rows of a range are sorted.
     if (pace !== undefined && list.isGuessed === true && !wholeTies && !sharded) {
       const end = before(Math.min(after.date + lengthOf(pace, pageSize), to));
-      const conditions = await askForConditions.conditionsAtOnce(list.candidates, parametersOf(end), signal);
-      hasExceptions = conditions === null;
-      if (conditions !== null) {
+      const shape = await askForConditions.conditionsAtOnce(list.candidates, parametersOf(end), signal);
+      hasExceptions = shape === null;
+      if (shape !== null) {
         const most = GUESSED_ROWS + GUESSED_ROWS_PER_RECORD * pageSize;
         const range = { end, isLast: end.date === to, first: after.date };
-        const page = await open(range, conditions, pageSize, most).catch((error: unknown) => {
+        const page = await open(range, shape, pageSize, most).catch((error: unknown) => {
           // The pace in the link would meet any error again and again.
           if (!(error instanceof WarehouseError) || isAwayError(error) || signal?.aborted === true)
             throw error;
@@ -136,15 +133,15 @@ export const createPageReader = (
       const range = await choose(keys);
       if (range === null) return emptyPage({ rows: 0, next: null });
       const parameters = parametersOf(range.end);
-      const conditions = await askForConditions.conditions(
+      const shape = await askForConditions.conditions(
         list.candidates,
         parameters,
         signal,
         hasExceptions,
       );
-      const taken = wholeTies ? await takeWholeInstants(range, conditions) : range;
+      const taken = wholeTies ? await takeWholeInstants(range, shape) : range;
       // Room for an instant beyond a page, and for records that come between the statements.
-      const page = taken && (await open(taken, conditions, pageSize + (wholeTies ? TIE_EXTENSION : 0)));
+      const page = taken && (await open(taken, shape, pageSize + (wholeTies ? TIE_EXTENSION : 0)));
       if (page !== null) return page;
     }
   };

@@ -55,8 +55,6 @@ export function createReader(deps: {
 
   const isSharded = (): Promise<boolean> => (knownToBeSharded ??= askWhetherSharded());
 
-  const datesKnown = createDatesKnown(session);
-
   const send: SendStatement = async ({ name, sql, parameters, settings }, open, signal) => {
     try {
       // Each client of the export API has a quota of its own.
@@ -68,10 +66,10 @@ export function createReader(deps: {
     }
   };
 
-  const askForConditions = createAskForConditions({ send, isSharded });
+  const askForConditions = createAskForConditions({ send, isSharded, datesKnown: createDatesKnown(session) });
 
   const findEnd = createFindEnd({ send, isSharded });
-  const read = { send, findEnd, askForConditions, isSharded, datesKnown };
+  const read = { send, findEnd, askForConditions, isSharded };
   const pagesOf = (list: List) => createPageReader({ ...read, list });
   const byCreation = Object.fromEntries(
     Object.entries(BY_CREATION).map(([list, of]) => [`${list}ByCreation`, pagesOf(of)]),
@@ -89,9 +87,9 @@ export function createReader(deps: {
         : messagesOfConversation(query),
     async endUsers({ clientId, from = "", limit, externalId, signal }) {
       const parameters = { client: clientId, from, size: limit, external_id: externalId ?? "" };
-      const { hasErased } = await askForConditions.conditions(null, parameters, signal);
+      const { hasErased, sharded } = await askForConditions.conditions(null, parameters, signal);
       const sql = endUsers({ selected: externalId !== undefined, hasErased });
-      const settings = { ...pageSettings(RECORD_COLUMN), ...shardedSettings(await isSharded(), false) };
+      const settings = { ...pageSettings(RECORD_COLUMN), ...shardedSettings(sharded, false) };
       const statement: PageStatement = { name: "pages.end_users", sql, parameters, settings };
       return send(
         statement,
