@@ -141,8 +141,7 @@ export function createRequestStore(deps: {
       const arrived = deps.now();
       const rows = await withDigest(clientId, digest);
       const same = rows.find(
-        ({ status, received_ms: ms }) =>
-          !FINISHED_STATUSES.includes(status) && arrived - ms < SAME_CALL_MS,
+        ({ status, received_ms: ms }) => !FINISHED_STATUSES.includes(status) && arrived - ms < SAME_CALL_MS,
       );
       if (same !== undefined) return toRequest(clientId, same);
       // Not `arrived`: of two that find nothing the earlier row stays, and must cover both.

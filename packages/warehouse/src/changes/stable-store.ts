@@ -63,11 +63,7 @@ export const createStableStore = (deps: { readonly session: Session }): StableSt
         [UNTIL, until] as const,
         ...Object.entries(watermarks).map(([list, instant]) => [nameOf(list as ListName), instant] as const),
       ].map(([list, instant]) => ({ list, version: instant, instant: formatTimestampZ(instant) }));
-      await session.insert(
-        "changes.save",
-        { table: "watermarks", rows },
-        { settings: { async_insert: 1 } },
-      );
+      await session.insert("changes.save", { table: "watermarks", rows }, { settings: { async_insert: 1 } });
     },
   };
 };

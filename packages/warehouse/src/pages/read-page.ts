@@ -133,12 +133,7 @@ export const createPageReader = (
       const range = await choose(keys);
       if (range === null) return emptyPage({ rows: 0, next: null });
       const parameters = parametersOf(range.end);
-      const shape = await askForConditions.conditions(
-        list.candidates,
-        parameters,
-        signal,
-        hasExceptions,
-      );
+      const shape = await askForConditions.conditions(list.candidates, parameters, signal, hasExceptions);
       const taken = wholeTies ? await takeWholeInstants(range, shape) : range;
       // Room for an instant beyond a page, and for records that come between the statements.
       const page = taken && (await open(taken, shape, pageSize + (wholeTies ? TIE_EXTENSION : 0)));

@@ -40,6 +40,9 @@ test.each([
   expect(isAwayError(toWarehouseError(error))).toBe(away);
 });
 
-test.each([new TypeError("bug"), new RangeError("bug")])("a bug of this program is not tried again: %s", (bug) => {
+test.each([
+  new TypeError("bug"),
+  new RangeError("bug"),
+])("a bug of this program is not tried again: %s", (bug) => {
   expect(toWarehouseError(bug)).toMatchObject({ code: "warehouse_query_failed", retryable: false });
 });

@@ -179,9 +179,7 @@ const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
 };
 
 const clientFinding = async (server: WarehouseConfig): Promise<Finding> => {
-  const clients = await withWarehouse(server, (session) =>
-    createUnregisteredClientStore({ session }).list(),
-  );
+  const clients = await withWarehouse(server, (session) => createUnregisteredClientStore({ session }).list());
   if (clients.length === 0) return ok("clients", "no events of clients that are not registered");
   const advice =
     "register them with `export-ops clients create`, or have the platform correct `clientid` and export the records again: nobody can read these";

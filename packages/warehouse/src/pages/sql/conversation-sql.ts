@@ -31,11 +31,7 @@ export const CONVERSATION = `concat(r.head, ${ENTRIES}, r.tail)`;
 export const RECORD_TEXTS = `r.head AS head, ${ENTRIES} AS entries, r.tail AS tail`;
 
 /** A join reads its right side first: over shards the records, since older handoffs would be wrong. */
-export function withHandoffs(
-  records: string,
-  handoffs: string,
-  { sharded, hasMoved }: ReadShape,
-): string {
+export function withHandoffs(records: string, handoffs: string, { sharded, hasMoved }: ReadShape): string {
   const joined = sharded
     ? `${handoffs} AS h RIGHT JOIN (${records}) AS r`
     : `(${records}) AS r LEFT JOIN ${handoffs} AS h`;
