@@ -6,7 +6,6 @@ import type { EventType } from "../kinds/record-kinds.ts";
 import type { BusHeader } from "./headers.ts";
 import type { RejectionReason } from "./outcome.ts";
 import { type Accepted, processEvent } from "./process-event.ts";
-import type { Version } from "./version.ts";
 
 const STAMP = "2026-11-01T00:00:00.000000+00:00";
 const position = { partition: 3, offset: 14 };
@@ -960,115 +959,6 @@ describe("rejections", () => {
       subject: secret,
     });
     expect(JSON.stringify(outcome)).not.toContain(secret);
-  });
-});
-
-describe("the merge", () => {
-  const compareVersions = (a: Version, b: Version): number =>
-    a.exportedAt - b.exportedAt || a.partition - b.partition || a.offset - b.offset;
-
-  type Shown = {
-    record: ExportRecord;
-    handoffs: Map<string, { entry: string; date: number; record: ExportRecord }>;
-  };
-
-  function take(records: readonly ExportRecord[]): Map<string, Shown> {
-    const shown = new Map<string, Shown>();
-    for (const record of records) {
-      const seen = shown.get(record.id) ?? { record, handoffs: new Map() };
-      if (compareVersions(record.version, seen.record.version) >= 0) seen.record = record;
-      for (const { target, targetKind, dateCreated: date, entry } of record.handoffs) {
-        const key = `${targetKind} ${target}`;
-        const known = seen.handoffs.get(key);
-        const wins =
-          known === undefined ||
-          date > known.date ||
-          (date === known.date && compareVersions(record.version, known.record.version) >= 0);
-        if (wins) seen.handoffs.set(key, { entry, date, record });
-      }
-      shown.set(record.id, seen);
-    }
-    return shown;
-  }
-
-  function print(shown: Map<string, Shown>): string[] {
-    return [...shown.values()]
-      .map(({ record, handoffs }) => {
-        const entries = [...handoffs].sort(([a, x], [b, y]) => x.date - y.date || (a < b ? -1 : 1));
-        return `${textOf({ ...record, handoffs: [] })} ${entries.map(([, { entry }]) => entry).join()}`;
-      })
-      .sort();
-  }
-
-  it("does not depend on order, repetition or batches", () => {
-    const one = fc.record({
-      id: fc.constantFrom("a", "b"),
-      second: fc.integer({ min: 0, max: 2 }),
-      handoffs: fc.array(
-        fc.record({
-          handoff_id: fc.constantFrom(null, "x", "y"),
-          id: fc.constantFrom("x", "z"),
-          date_created: fc.constantFrom(
-            "2026-10-04T00:00:00Z",
-            "2026-10-04 01:00:00+01:00",
-            "2026-10-04T00:00:00.000001Z",
-          ),
-        }),
-        { maxLength: 3 },
-      ),
-    });
-    const events = fc.array(one, { minLength: 1, maxLength: 8 }).map((list) =>
-      list.map(({ id, second, handoffs }, offset) => {
-        const data = {
-          ...conversationData,
-          _id: id,
-          browser: `${offset}`,
-          handoffs: handoffs.map((handoff, index) => ({ ...handoff, reasoning: `${offset}.${index}` })),
-        };
-        const text = JSON.stringify({
-          ...attributesOf("conversation.exported"),
-          time: `2026-10-05T00:00:0${second}Z`,
-          data,
-        });
-        const outcome = processEvent(
-          { text, headers: {}, position: { partition: offset % 2, offset } },
-          "conversation.exported",
-        );
-        return accepted(outcome).record;
-      }),
-    );
-    const cases = events.chain((records) => {
-      const some = fc.subarray(records);
-      const arrival = some.chain((again) => {
-        const all = [...records, ...again];
-        return fc.shuffledSubarray(all, { minLength: all.length, maxLength: all.length });
-      });
-      return fc.tuple(fc.constant(records), arrival);
-    });
-    fc.assert(
-      fc.property(cases, ([records, arrival]) => {
-        const inOrder = records.toSorted((a, b) => compareVersions(a.version, b.version));
-        expect(print(take(arrival))).toEqual(print(take(inOrder)));
-        for (const id of new Set(records.map((record) => record.id))) {
-          const latest = inOrder.filter((record) => record.id === id).at(-1);
-          expect(take(arrival).get(id)?.record).toBe(latest);
-        }
-      }),
-    );
-  });
-
-  it("compares versions by time, then partition, then offset", () => {
-    const versions = [
-      { exportedAt: 1, partition: 9, offset: 9 },
-      { exportedAt: 2, partition: 0, offset: 2 ** 48 - 1 },
-      { exportedAt: 2, partition: 1, offset: 0 },
-      { exportedAt: 2, partition: 1, offset: 1 },
-      { exportedAt: 4_291_747_199_999_999, partition: 0, offset: 0 },
-    ];
-    for (const [i, a] of versions.entries()) {
-      for (const [j, b] of versions.entries())
-        expect(Math.sign(compareVersions(a, b))).toBe(Math.sign(i - j));
-    }
   });
 });
 
