@@ -30,19 +30,24 @@ function structured(type: EventType, data: unknown, attributes: Record<string, u
   return processEvent({ text, headers: { "content-type": "application/cloudevents+json" }, position }, type);
 }
 
+function headersOf(type: EventType): Record<string, BusHeader> {
+  return Object.fromEntries(
+    Object.entries(attributesOf(type)).map(([name, value]) => [`ce_${name}`, Buffer.from(String(value))]),
+  );
+}
+
+function binary(type: EventType, data: unknown, headers: Record<string, BusHeader> = {}) {
+  const text = JSON.stringify(data);
+  return processEvent({ text, headers: { ...headersOf(type), ...headers }, position }, type);
+}
+
 function exact(type: EventType, data: string, mode: "structured" | "binary" = "structured") {
-  const attributes = attributesOf(type);
   if (mode === "structured") {
-    const text = `${JSON.stringify(attributes).slice(0, -1)} , "data" : ${data} }`;
+    const text = `${JSON.stringify(attributesOf(type)).slice(0, -1)} , "data" : ${data} }`;
     return processEvent({ text, headers: {}, position }, type);
   }
-  const headers = Object.fromEntries(
-    Object.entries(attributes).map(([name, value]) => [`ce_${name}`, String(value)]),
-  );
-  return processEvent(
-    { text: data, headers: { ...headers, "content-type": "application/json" }, position },
-    type,
-  );
+  const headers = { ...headersOf(type), "content-type": "application/json" };
+  return processEvent({ text: data, headers, position }, type);
 }
 
 function accepted(outcome: ReturnType<typeof processEvent>): Accepted {
@@ -455,6 +460,8 @@ describe("numbers that readers refuse", () => {
         return outcome.kind === "rejected" ? `${outcome.reason} ${outcome.detail}` : outcome.kind;
       }),
     );
+  const expectTaken = (type: EventType, data: string): void =>
+    expect(new Set(reasonsOf(type, data))).toEqual(new Set(["accepted"]));
   const CONVERSATION = '{"_id":"c","date_created":"2026-10-04T00:00:00Z"';
   const MESSAGE = '{"_id":"m","conversation_id":"c","date_created":"2026-10-04T00:00:00Z"';
   const USER = '{"end_user_id":"u","created_at":"2026-10-04T00:00:00Z"';
@@ -491,9 +498,7 @@ describe("numbers that readers refuse", () => {
         expect(reason).toContain("invalid_record review");
     }
     for (const number of ["2147483647", "-2147483648"])
-      expect(new Set(reasonsOf("message.exported", `${MESSAGE},"review":${number}}`))).toEqual(
-        new Set(["accepted"]),
-      );
+      expectTaken("message.exported", `${MESSAGE},"review":${number}}`);
   });
 
   it("are none that a double holds, or that are dropped", () => {
@@ -504,12 +509,8 @@ describe("numbers that readers refuse", () => {
       `0.${"1".repeat(400)}`,
       "9".repeat(300),
     ])
-      expect(
-        new Set(reasonsOf("conversation.exported", `${CONVERSATION},"csat":{"score":${number}}}`)),
-      ).toEqual(new Set(["accepted"]));
-    expect(new Set(reasonsOf("conversation.exported", `${CONVERSATION},"zzz":{"a":1e400}}`))).toEqual(
-      new Set(["accepted"]),
-    );
+      expectTaken("conversation.exported", `${CONVERSATION},"csat":{"score":${number}}}`);
+    expectTaken("conversation.exported", `${CONVERSATION},"zzz":{"a":1e400}}`);
   });
 });
 
@@ -562,11 +563,8 @@ describe("rejections", () => {
         JSON.stringify(value),
       ).toBe("invalid_envelope");
     }
-    const { [name]: _, ...others } = attributesOf("conversation.exported");
-    const headers = Object.fromEntries(
-      Object.entries(others).map(([key, value]) => [`ce_${key}`, String(value)]),
-    );
-    expect(raw(JSON.stringify(conversationData), headers)).toBe("invalid_envelope");
+    const outcome = binary("conversation.exported", conversationData, { [`ce_${name}`]: undefined });
+    expect(reasonOf(outcome)).toBe("invalid_envelope");
   });
 
   it.each<[RejectionReason, Record<string, unknown>]>([
@@ -601,17 +599,8 @@ describe("rejections", () => {
       { ce_source: ["a"], "dl-partition": [], "dl-offset": [null, "1"] },
     ],
   ])("header %s with several values or no UTF-8", (names, change) => {
-    const headers: Record<string, BusHeader> = Object.fromEntries(
-      Object.entries(attributesOf("conversation.exported")).map(([name, value]) => [
-        `ce_${name}`,
-        Buffer.from(String(value)),
-      ]),
-    );
-    const text = JSON.stringify(conversationData);
-    const of = (given: Record<string, BusHeader>) =>
-      processEvent({ text, headers: given, position }, "conversation.exported");
-    expect(of(headers).kind).toBe("accepted");
-    expect(of({ ...headers, ...change })).toEqual({
+    expect(binary("conversation.exported", conversationData).kind).toBe("accepted");
+    expect(binary("conversation.exported", conversationData, change)).toEqual({
       kind: "rejected",
       reason: "invalid_envelope",
       detail: `${names}: a header has one value, in valid UTF-8`,
@@ -639,15 +628,8 @@ describe("rejections", () => {
   ])("content of the type %j in both modes", (type, reason) => {
     const attributes = { ...attributesOf("conversation.exported"), datacontenttype: type };
     expect(reasonOf(structured("conversation.exported", conversationData, attributes))).toBe(reason);
-    const headers: Record<string, BusHeader> = Object.fromEntries(
-      Object.entries(attributesOf("conversation.exported")).map(([name, value]) => [
-        `ce_${name}`,
-        String(value),
-      ]),
-    );
-    const text = JSON.stringify(conversationData);
-    const binary = { ...headers, "content-type": type };
-    expect(reasonOf(processEvent({ text, headers: binary, position }, "conversation.exported"))).toBe(reason);
+    const headers = { "content-type": type };
+    expect(reasonOf(binary("conversation.exported", conversationData, headers))).toBe(reason);
   });
 
   it.each([
@@ -671,17 +653,10 @@ describe("rejections", () => {
   });
 
   it("takes a subject that is equal, empty or absent", () => {
-    const headers: Record<string, BusHeader> = Object.fromEntries(
-      Object.entries(attributesOf("conversation.exported")).map(([name, value]) => [
-        `ce_${name}`,
-        String(value),
-      ]),
-    );
-    const text = JSON.stringify(conversationData);
     for (const subject of ["c", "", null, undefined]) {
       expect(reasonOf(structured("conversation.exported", conversationData, { subject }))).toBe("accepted");
-      const binary = { text, headers: { ...headers, ce_subject: subject }, position };
-      expect(reasonOf(processEvent(binary, "conversation.exported"))).toBe("accepted");
+      const outcome = binary("conversation.exported", conversationData, { ce_subject: subject });
+      expect(reasonOf(outcome)).toBe("accepted");
     }
   });
 
@@ -909,14 +884,11 @@ describe("rejections", () => {
   });
 
   it("name every fault of an event in binary mode, its headers first", () => {
-    const headers: Record<string, BusHeader> = Object.fromEntries(
-      Object.entries(attributesOf("message.exported")).map(([name, value]) => [`ce_${name}`, String(value)]),
-    );
     const of = (change: Record<string, BusHeader>, data: unknown, latestTime?: number) =>
       processEvent(
         {
           text: typeof data === "string" ? data : JSON.stringify(data),
-          headers: { ...headers, ...change },
+          headers: { ...headersOf("message.exported"), ...change },
           position,
           ...(latestTime !== undefined && { latestTime }),
         },
@@ -963,49 +935,27 @@ describe("rejections", () => {
 });
 
 describe("ids that fit in no key and no link", () => {
-  const event = (id: string) => ({
-    text: JSON.stringify({
-      specversion: "1.0",
-      id: "e",
-      source: "/s",
-      type: "conversation.exported",
-      time: "2026-01-01T00:00:00Z",
-      clientid: "c",
-      data: { _id: id, date_created: "2026-01-01T00:00:00Z" },
-    }),
-    headers: {},
-    position: { partition: 0, offset: 0 },
-  });
+  const withId = (id: string) => structured("conversation.exported", { ...conversationData, _id: id });
 
   it.each([
     ["longer than 1,000 characters", "x".repeat(1_001)],
     ["half a surrogate pair", "a\ud800b"],
   ])("refuses one that is %s", (_, id) => {
-    expect(processEvent(event(id), "conversation.exported")).toMatchObject({
-      kind: "rejected",
-      reason: "invalid_record",
-    });
+    expect(withId(id)).toMatchObject({ kind: "rejected", reason: "invalid_record" });
   });
 
   it("takes one of 1,000 characters with whole pairs", () => {
-    const outcome = processEvent(event(`${"x".repeat(998)}😀`), "conversation.exported");
-    expect(outcome).toMatchObject({ kind: "accepted" });
+    expect(withId(`${"x".repeat(998)}😀`)).toMatchObject({ kind: "accepted" });
   });
 });
 
 describe("what readers' parsers refuse", () => {
-  const eventOf = (data: string) => ({
-    text: `{"specversion":"1.0","id":"e","source":"/s","type":"conversation.exported","time":"2026-01-01T00:00:00Z","clientid":"c","data":${data}}`,
-    headers: {},
-    position: { partition: 0, offset: 0 },
-  });
   const recordOf = (more: string): string =>
     `{"_id":"x","date_created":"2026-01-01T00:00:00Z","agent_handle_time":1${more}}`;
   const variablesOf = (data: string) => {
-    const outcome = accepted(processEvent(eventOf(data), "conversation.exported"));
-    const { beforeUpload, afterUpload, tail } = outcome.record;
-    const text = `${beforeUpload}${afterUpload}[]${tail}`;
-    return { text: /"variables":(.*)}$/s.exec(text)?.[1], whole: text, nonstandard: outcome.nonstandard };
+    const { record, nonstandard } = accepted(exact("conversation.exported", data));
+    const whole = textOf(record);
+    return { text: /"variables":(.*)}$/s.exec(whole)?.[1], whole, nonstandard };
   };
   /** By a member that forces it. */
   const WAYS = [
@@ -1013,13 +963,13 @@ describe("what readers' parsers refuse", () => {
     ["text", '"exact":1.0,'],
   ] as const;
 
-  it.each(WAYS)("a record deeper than 200 levels is a dead letter, rendered from %s", (_, exact) => {
+  it.each(WAYS)("a record deeper than 200 levels is a dead letter, rendered from %s", (_, member) => {
     // The record and its variables are two levels.
     const nested = (levels: number): string =>
-      recordOf(`,"variables":{${exact}"a":${"[".repeat(levels - 2)}${"]".repeat(levels - 2)}}`);
+      recordOf(`,"variables":{${member}"a":${"[".repeat(levels - 2)}${"]".repeat(levels - 2)}}`);
     expect(variablesOf(nested(200)).text).toContain(`"a":${"[".repeat(198)}]`);
     for (const levels of [201, 1_000, 200_000]) {
-      expect(processEvent(eventOf(nested(levels)), "conversation.exported")).toEqual({
+      expect(exact("conversation.exported", nested(levels))).toEqual({
         kind: "rejected",
         reason: "nested_too_deeply",
         detail: "data is nested deeper than 200 levels",
@@ -1033,28 +983,28 @@ describe("what readers' parsers refuse", () => {
     expect(variablesOf(data).whole).toContain(`"browser":"${brackets}"`);
   });
 
-  it.each(WAYS)("a repeated key leaves once, rendered from %s", (_, exact) => {
+  it.each(WAYS)("a repeated key leaves once, rendered from %s", (_, member) => {
     const { text } = variablesOf(
-      recordOf(`,"variables":{${exact}"a":1,"b":[{"c":"x","d":2, "\\u0063" : {"e":1,"e":3}}],"a":"last"}`),
+      recordOf(`,"variables":{${member}"a":1,"b":[{"c":"x","d":2, "\\u0063" : {"e":1,"e":3}}],"a":"last"}`),
     );
-    expect(text).toBe(`{${exact}"a":"last","b":[{"c":{"e":3},"d":2}]}`);
+    expect(text).toBe(`{${member}"a":"last","b":[{"c":{"e":3},"d":2}]}`);
   });
 
-  it.each(WAYS)("half a surrogate pair leaves as U+FFFD and is counted, rendered from %s", (_, exact) => {
-    const variables = `{${exact}"\\udc00a":"\\ud800","b":["\\uD83D\\uDE00","\\\\ud800","\\ud83d\\ud83d\\ude00\\""]}`;
+  it.each(WAYS)("half a surrogate pair leaves as U+FFFD and is counted, rendered from %s", (_, member) => {
+    const variables = `{${member}"\\udc00a":"\\ud800","b":["\\uD83D\\uDE00","\\\\ud800","\\ud83d\\ud83d\\ude00\\""]}`;
     const { text, whole, nonstandard } = variablesOf(
       recordOf(
         `,"browser":"x\\ude00","agent_name":["a\\n\\uDBFF"],"unknown":"\\ud800","variables":${variables}`,
       ),
     );
-    expect(text).toBe(`{${exact}"\ufffda":"\ufffd","b":["😀","\\\\ud800","\ufffd😀\\""]}`);
+    expect(text).toBe(`{${member}"\ufffda":"\ufffd","b":["😀","\\\\ud800","\ufffd😀\\""]}`);
     expect(whole).toContain('"browser":"x\ufffd"');
     expect(whole).toContain('"agent_name":["a\\n\ufffd"]');
     expect(nonstandard).toEqual(["agent_name", "browser", "variables"]);
   });
 
   it("columns have what the record has", () => {
-    const outcome = processEvent(eventOf(recordOf(',"browser":"x\\ude00"')), "conversation.exported");
+    const outcome = exact("conversation.exported", recordOf(',"browser":"x\\ude00"'));
     expect(accepted(outcome).record).toMatchObject({
       columns: expect.arrayContaining(["x\ufffd"]) as unknown,
     });
