@@ -34,11 +34,7 @@ it("gives the record of a message with its place on the bus as the version", () 
     kind: "accepted",
     record: { id: "m", version: { partition: 2, offset: 5 } },
   });
-});
-
-it("keeps the text as it came", () => {
-  const outcome = read(message("2026-10-20T09:59:00Z"));
-  expect(outcome.kind === "accepted" && JSON.stringify(outcome.record)).toContain("grüß");
+  expect(JSON.stringify(outcome)).toContain("grüß");
 });
 
 it("refuses a value that is no UTF-8, and ignores a message without one", () => {
@@ -94,19 +90,12 @@ it("trusts the broker's time, however slow the clock here is", () => {
   expect(of("2026-10-20T10:06:00Z", false)).toMatchObject({ reason: "time_in_future" });
 });
 
-it("refuses a message whose place has several values or no UTF-8", () => {
-  const headers = { "dl-partition": ["0", "1"], "dl-offset": Buffer.from([0xff]) };
-  expect(read(message("2026-10-20T09:59:00Z", { headers }))).toMatchObject({
-    reason: "invalid_envelope",
-    detail: "dl-partition, dl-offset: a header has one value, in valid UTF-8",
-  });
-});
-
 it("names what is wrong with the headers of a replay and with its event", () => {
-  const headers = { "dl-time": ["a", "b"], "dl-replays": ["1", "1"] };
+  const headers = { "dl-partition": ["0", "1"], "dl-offset": Buffer.from([0xff]) };
   expect(read(message("yesterday", { headers }))).toMatchObject({
     reason: "invalid_envelope",
-    detail: "dl-time, dl-replays: a header has one value, in valid UTF-8; time is not an ISO 8601 date-time",
+    detail:
+      "dl-partition, dl-offset: a header has one value, in valid UTF-8; time is not an ISO 8601 date-time",
   });
 });
 
