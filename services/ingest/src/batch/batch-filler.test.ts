@@ -1,11 +1,10 @@
 import type { BusMessage } from "@conversation-export/bus";
 import type { ExportRecord } from "@conversation-export/domain";
-import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { expect, it } from "vitest";
 import { createBatchFiller } from "./batch-filler.ts";
 import { createBufferBudget } from "./buffer-budget.ts";
 import { exportedMessage, NOW } from "../exported-message.fixture.ts";
-import { createIngestMetrics } from "../ingest-metrics.ts";
+import { createTestMetrics } from "../test-metrics.fixture.ts";
 import { createTopicBatches, type TopicBatch } from "./topic-batch.ts";
 
 const message = (offset: number, data: object = {}, change: Partial<BusMessage> = {}): BusMessage =>
@@ -15,7 +14,7 @@ const startFiller = (
   suppresses: (record: ExportRecord) => boolean = () => false,
   world = { judgement: 1, now: NOW },
 ) => {
-  const registry = createMetrics({ service: "test" });
+  const { metrics, log, linesOf } = createTestMetrics();
   const noted: unknown[] = [];
   const budget = createBufferBudget({ maxBytes: 1_000_000, onRoom: () => {} });
   const common = { topic: "messages", type: "message.exported", now: () => world.now } as const;
@@ -32,12 +31,10 @@ const startFiller = (
       suppresses: async (records) => records.map(suppresses),
     },
     clients: { note: (topic, clientId) => void noted.push([topic, clientId]) },
-    metrics: createIngestMetrics(registry),
-    log: createLogger({ service: "test", level: "silent" }),
+    metrics,
+    log,
   });
-  const lines = async (name: string): Promise<string[]> =>
-    (await registry.text()).split("\n").filter((line) => line.startsWith(name));
-  return { filler, batch, budget, noted, lines };
+  return { filler, batch, budget, noted, linesOf };
 };
 
 const rowsOf = ({ rows }: TopicBatch): string[] => {
@@ -57,7 +54,7 @@ it("puts a record into the rows, its message beside it, and the offset behind it
 });
 
 it("makes a dead letter of what is no event, and nothing of an event without a value or about an erased person", async () => {
-  const { filler, batch, lines } = startFiller(({ id }) => id === "m2");
+  const { filler, batch, linesOf } = startFiller(({ id }) => id === "m2");
   filler.add(batch, message(0, {}, { value: Buffer.from([0xff]) }));
   filler.add(batch, message(1, {}, { value: null }));
   filler.add(batch, message(2));
@@ -67,14 +64,14 @@ it("makes a dead letter of what is no event, and nothing of an event without a v
     [0, "invalid_envelope"],
   ]);
   expect([batch.rows.records(), [...batch.offsets]]).toEqual([0, [[1, 3]]]);
-  expect(await lines("conversation_export_ingest_records_ignored_total")).toEqual([
+  expect(await linesOf("conversation_export_ingest_records_ignored_total")).toEqual([
     expect.stringMatching(/reason="null_value".* 1$/),
     expect.stringMatching(/reason="suppressed".* 1$/),
   ]);
 });
 
 it("counts values behind the id of a schema, and leaves it in a dead letter", async () => {
-  const { filler, batch, lines } = startFiller();
+  const { filler, batch, linesOf } = startFiller();
   const prefixed = (value: Buffer | null): Buffer =>
     Buffer.concat([Uint8Array.of(0, 0, 0, 1, 200), value ?? Buffer.of()]);
   const refused = prefixed(Buffer.from("{"));
@@ -83,7 +80,7 @@ it("counts values behind the id of a schema, and leaves it in a dead letter", as
   filler.add(batch, message(2));
   expect(batch.rows.records()).toBe(2);
   expect(batch.deadLetters.map(({ source }) => source.value)).toEqual([refused]);
-  const counted = await lines("conversation_export_ingest_schema_prefixes_total");
+  const counted = await linesOf("conversation_export_ingest_schema_prefixes_total");
   expect(counted).toEqual([expect.stringMatching(/topic="messages".* 2$/)]);
 });
 
@@ -99,20 +96,20 @@ it("counts messages and rows in the budget", () => {
 });
 
 it("gives a hundred unknown fields a label of their own", async () => {
-  const { filler, batch, lines } = startFiller();
+  const { filler, batch, linesOf } = startFiller();
   for (let offset = 0; offset < 102; offset += 1) filler.add(batch, message(offset, { [`x${offset}`]: 1 }));
   filler.add(batch, message(102, { x0: 1 }));
-  const counted = await lines("conversation_export_ingest_unknown_fields_total");
+  const counted = await linesOf("conversation_export_ingest_unknown_fields_total");
   expect(counted).toHaveLength(101);
   expect(counted).toContainEqual(expect.stringMatching(/field="other".* 2$/));
   expect(counted).toContainEqual(expect.stringMatching(/field="x0".* 2$/));
 });
 
 it("gives no label to what does not look like a name", async () => {
-  const { filler, batch, lines } = startFiller();
+  const { filler, batch, linesOf } = startFiller();
   const odd = ["jane@example.com", "+49 151 2345678", "a b", "1x", "é", "x".repeat(65), ""];
   for (const [offset, name] of odd.entries()) filler.add(batch, message(offset, { [name]: 1 }));
-  expect(await lines("conversation_export_ingest_unknown_fields_total")).toEqual([
+  expect(await linesOf("conversation_export_ingest_unknown_fields_total")).toEqual([
     expect.stringMatching(/field="other".* 7$/),
   ]);
 });
@@ -128,7 +125,7 @@ it("sets aside what cannot be read, and goes on behind it", () => {
 it("takes those out that are found to be erased, and keeps the rest of the batch", async () => {
   const world = { judgement: 1, now: NOW };
   let erased = new Set<string>();
-  const { filler, batch, budget, noted, lines } = startFiller(({ id }) => erased.has(id), world);
+  const { filler, batch, budget, noted, linesOf } = startFiller(({ id }) => erased.has(id), world);
   for (let offset = 0; offset < 4; offset += 1) filler.add(batch, message(offset));
   filler.add(batch, message(4, {}, { value: Buffer.from([0xff]) }));
   world.judgement = 2;
@@ -145,7 +142,7 @@ it("takes those out that are found to be erased, and keeps the rest of the batch
   expect(batch.sources.map(({ offset }) => offset)).toEqual([1, 3]);
   expect([batch.deadLetters.length, [...batch.offsets]]).toEqual([1, [[1, 5]]]);
   expect(budget.used()).toBe(batch.messageBytes + batch.rows.bytes());
-  expect(await lines("conversation_export_ingest_records_ignored_total")).toEqual([
+  expect(await linesOf("conversation_export_ingest_records_ignored_total")).toEqual([
     expect.stringMatching(/reason="suppressed".* 2$/),
   ]);
   expect(noted).toHaveLength(4);

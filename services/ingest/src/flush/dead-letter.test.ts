@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
 import { deadLetterOf, rejected } from "@conversation-export/domain";
-import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
+import { ServiceError } from "@conversation-export/runtime";
 import { describe, expect, it } from "vitest";
 import { createDeadLetterSink, type DeadLetter, toDeadLetter } from "./dead-letter.ts";
-import { createIngestMetrics } from "../ingest-metrics.ts";
+import { createTestMetrics } from "../test-metrics.fixture.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 
 const NOW = new Date("2026-10-20T10:00:00Z");
@@ -112,8 +112,7 @@ const startSink = (isTooLarge: (message: OutgoingMessage) => boolean) => {
       return Promise.resolve();
     },
   };
-  const metrics = createIngestMetrics(createMetrics({ service: "test" }));
-  const log = createLogger({ service: "test", level: "fatal" });
+  const { metrics, log } = createTestMetrics();
   const keepTrying = createKeepTrying({ metrics, log });
   return {
     taken,

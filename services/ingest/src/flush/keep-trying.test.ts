@@ -1,13 +1,12 @@
-import { createLogger, createMetrics, ServiceError } from "@conversation-export/runtime";
+import { ServiceError } from "@conversation-export/runtime";
 import { WarehouseError } from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
-import { createIngestMetrics } from "../ingest-metrics.ts";
+import { createTestMetrics } from "../test-metrics.fixture.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 
 const start = () => {
-  const registry = createMetrics({ service: "test" });
-  const log = createLogger({ service: "test", level: "silent" });
-  return { registry, keepTrying: createKeepTrying({ metrics: createIngestMetrics(registry), log }) };
+  const { registry, metrics, log } = createTestMetrics();
+  return { registry, keepTrying: createKeepTrying({ metrics, log }) };
 };
 const { signal } = new AbortController();
 

@@ -1,5 +1,4 @@
 import { processEvent, type WriteTicket } from "@conversation-export/domain";
-import { createLogger, createMetrics } from "@conversation-export/runtime";
 import {
   type Batch,
   createBatch,
@@ -8,7 +7,7 @@ import {
   WarehouseError,
 } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
-import { createIngestMetrics } from "../ingest-metrics.ts";
+import { createTestMetrics } from "../test-metrics.fixture.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 import { createSink } from "./sink.ts";
 
@@ -54,7 +53,7 @@ const startSink = (fail: (insert: TableInsert, attempt: number) => Error | undef
   const inserted: { table: string; rows: number; isStamped: boolean }[] = [];
   const attempts: string[] = [];
   const tickets = new Set<WriteTicket>();
-  const metrics = createIngestMetrics(createMetrics({ service: "test" }));
+  const { metrics, log } = createTestMetrics();
   const sink = createSink({
     writer: {
       insert: (insert, ticket) => {
@@ -66,19 +65,15 @@ const startSink = (fail: (insert: TableInsert, attempt: number) => Error | undef
         return Promise.resolve();
       },
     },
-    keepTrying: createKeepTrying({ metrics, log: createLogger({ service: "test", level: "silent" }) }),
+    keepTrying: createKeepTrying({ metrics, log }),
     metrics,
   });
   const write = (
     batch: Batch,
-    options: {
-      range?: { from: number; to: number };
-      signal?: AbortSignal;
-      before?: Promise<unknown>;
-    } = {},
+    options: { range?: { from: number; to: number }; signal?: AbortSignal } = {},
   ) => {
     const { range = { from: 0, to: batch.records() }, signal = new AbortController().signal } = options;
-    return sink.write(batch, range, TICKET, signal, options.before);
+    return sink.write(batch, range, TICKET, signal);
   };
   return { write, inserted, attempts, tickets };
 };
@@ -138,23 +133,6 @@ describe("a batch", () => {
     const { write, attempts } = startSink(({ table }) => (table === "changes" ? isStale() : undefined));
     await expect(write(batchOf(2))).rejects.toSatisfy(isStaleTicket);
     expect(attempts).toEqual(["landing", "record_dates", "changes"]);
-  });
-
-  it("lands at once, and shows in the other tables behind the batch before it", async () => {
-    const before = Promise.withResolvers<void>();
-    const { write, attempts } = startSink();
-    const written = write(batchOf(1), { before: before.promise });
-    await expect.poll(() => attempts).toEqual(["landing"]);
-    before.resolve();
-    await written;
-    expect(attempts).toEqual(TABLES);
-  });
-
-  it("shows in no table when the batch before it was not settled", async () => {
-    const { write, attempts } = startSink();
-    const before = Promise.reject(new Error("not settled"));
-    await expect(write(batchOf(1), { before })).rejects.toThrow("not settled");
-    expect(attempts).toEqual(["landing"]);
   });
 
   it("is given up when its signal aborts while the warehouse is away", async () => {

@@ -1,7 +1,6 @@
-import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createClientMonitor } from "./client-monitor.ts";
-import { createIngestMetrics } from "../ingest-metrics.ts";
+import { createTestMetrics } from "../test-metrics.fixture.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -10,8 +9,7 @@ const setUp = () => {
   const registered = new Set(["demo-client"]);
   const added: unknown[] = [];
   const warnings: string[] = [];
-  const registry = createMetrics({ service: "test" });
-  const log = createLogger({ service: "test", level: "silent" });
+  const { metrics, log, linesOf } = createTestMetrics();
   log.warn = (_: unknown, message?: string) => void warnings.push(message ?? "");
   const world = { isAway: false, refusesNames: false, whileAdding: () => {} };
   const watch = createClientMonitor({
@@ -25,14 +23,11 @@ const setUp = () => {
         return Promise.resolve();
       },
     },
-    metrics: createIngestMetrics(registry),
+    metrics,
     log,
     now: () => Date.parse("2026-10-20T23:59:59Z"),
   });
-  const count = async (): Promise<string[]> =>
-    (await registry.text())
-      .split("\n")
-      .filter((line) => line.startsWith("conversation_export_ingest_unregistered_client"));
+  const count = () => linesOf("conversation_export_ingest_unregistered_client");
   return { watch, world, registered, added, warnings, count };
 };
 

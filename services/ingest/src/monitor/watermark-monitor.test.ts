@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TopicProgress } from "@conversation-export/bus";
 import type { ListName } from "@conversation-export/domain";
-import { createLogger, createMetrics } from "@conversation-export/runtime";
 import type { TopicIdentity, Watermarks } from "@conversation-export/warehouse";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createIngestMetrics } from "../ingest-metrics.ts";
+import { createTestMetrics } from "../test-metrics.fixture.ts";
 import { createWatermarkMonitor } from "./watermark-monitor.ts";
 
 const INTERVAL_MS = 2_000;
@@ -21,8 +20,7 @@ const setUp = () => {
   const stored: { list: string; instant: number }[] = [];
   const warnings: unknown[] = [];
   const errors: unknown[] = [];
-  const registry = createMetrics({ service: "test" });
-  const log = createLogger({ service: "test", level: "silent" });
+  const { registry, metrics, log, linesOf } = createTestMetrics();
   log.warn = (fields: unknown) => void warnings.push(fields);
   log.error = (fields: unknown) => void errors.push(fields);
   let clock = 1_000;
@@ -59,7 +57,7 @@ const setUp = () => {
     },
     lists: TOPICS,
     intervalMs: INTERVAL_MS,
-    metrics: createIngestMetrics(registry),
+    metrics,
     registry,
     log,
     now: () => clock,
@@ -81,8 +79,7 @@ const setUp = () => {
       await vi.advanceTimersByTimeAsync(INTERVAL_MS);
       await nextTurn();
     },
-    metrics: async (name: string) =>
-      (await registry.text()).split("\n").filter((line) => line.startsWith(name)),
+    metrics: linesOf,
   };
 };
 
