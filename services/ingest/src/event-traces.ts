@@ -80,20 +80,17 @@ export const createEventTraces = (): EventTraces => (topic) => {
     notStored.clear();
   };
 
-  const reject = (message: BusMessage, reason: string): void => {
-    const span = spans.get(message);
-    if (span === undefined) return;
-    span.addEvent("rejected", { reason });
-    failSpan(span, reason);
-    notStored.add(span);
-  };
-
-  const ignore = (message: BusMessage, reason: string): void => {
-    const span = spans.get(message);
-    if (span === undefined) return;
-    span.addEvent("ignored", { reason });
-    notStored.add(span);
-  };
+  const leaveOut =
+    (event: "rejected" | "ignored") =>
+    (message: BusMessage, reason: string): void => {
+      const span = spans.get(message);
+      if (span === undefined) return;
+      span.addEvent(event, { reason });
+      if (event === "rejected") failSpan(span, reason);
+      notStored.add(span);
+    };
+  const reject = leaveOut("rejected");
+  const ignore = leaveOut("ignored");
 
   return {
     take: (message, outcome) => {

@@ -126,11 +126,6 @@ export const createLane = (deps: LaneDeps): Lane => {
     if (flushing.length === 0 && cutter.current() === undefined) idle?.resolve();
   };
 
-  const flushNow = (): void => {
-    cutter.makeDue();
-    pump();
-  };
-
   const forget = (batch: TopicBatch): void => {
     batch.trace?.forget();
     budget.release(batch.budgetedBytes);
@@ -169,7 +164,8 @@ export const createLane = (deps: LaneDeps): Lane => {
     },
     drain: async () => {
       if (stop.signal.aborted) return;
-      flushNow();
+      cutter.makeDue();
+      pump();
       if (unsettled().length === 0) return;
       idle ??= Promise.withResolvers();
       await idle.promise;

@@ -4,13 +4,10 @@ import type { Metrics } from "@conversation-export/runtime";
 import { type BufferBudget, createBufferBudget } from "./batch/buffer-budget.ts";
 import { createLane, type Lane, type LaneDeps } from "./lane.ts";
 
-type Handlers = {
+export type Pipeline = {
   onMessages(slice: MessageSlice): Taken;
   onAssigned(assignment: { epoch: number; partitions: readonly TopicPartition[] }): void;
   onRebalancing(): Promise<void>;
-};
-
-export type Pipeline = Handlers & {
   drain(): Promise<void>;
   isDraining(): boolean;
   /** The messages come again. */
