@@ -1,8 +1,7 @@
-import { createKey, ServiceError } from "@conversation-export/runtime";
+import { createKey } from "@conversation-export/runtime";
 import type { Reader } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
 import {
-  AUTHORIZED,
   CLIENT,
   createListReader,
   createTestApp,
@@ -97,7 +96,7 @@ const setUp = (wrap: (reader: Reader) => Partial<Reader> = () => ({})) => {
     const [error] = answer.json<{ errors: [{ type: string; details: string | null }] }>().errors;
     return { status: answer.statusCode, headers: answer.headers, ...error };
   };
-  return { app, world, changes, changeQueries, logLines, get, lines, refusal };
+  return { world, changes, changeQueries, logLines, get, lines, refusal };
 };
 
 describe("pages of changes", () => {
@@ -285,23 +284,5 @@ describe("changes as lines", () => {
     expect(ids).toEqual([]);
     expect(trailer).toMatchObject({ count: 0, watermark: null, end_of_stream: true });
     expect((await get(`?cursor=${trailer.next_cursor}`)).end).toBe(true);
-  });
-
-  it("have no trailer when ClickHouse fails between two steps", async () => {
-    const broken = () => Promise.reject(new ServiceError("broken", "not this time"));
-    const { refusal, app } = setUp(({ lines }) => ({
-      changes: broken,
-      lines: {
-        ...lines,
-        changes: (query) => async (signal) => ({ ...(await lines.changes(query)(signal)), next: broken }),
-      },
-    }));
-    const headers = { host: "h", ...AUTHORIZED, accept: "application/jsonl" };
-    const body = await app.inject({ url: CONVERSATIONS, headers }).then(
-      (answer) => answer.body,
-      () => "",
-    );
-    expect(body).not.toContain("trailer");
-    expect((await refusal("")).status).toBe(500);
   });
 });
