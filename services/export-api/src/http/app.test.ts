@@ -42,10 +42,16 @@ const setUp = (options: Parameters<typeof createListReader>[0] = {}, overrides =
   return { ...list, ...test, get };
 };
 
-const failing = (error: Error): Reader => ({
-  ...createListReader({}).reader,
-  conversationsByCreation: () => Promise.reject(error),
-});
+/** One page of a reader that does something else. */
+const askWith = async (own: Partial<Reader>, headers: Record<string, string> = {}) => {
+  const { app, logLines } = createTestApp({ ...createListReader({}).reader, ...own });
+  const response = await app.inject({
+    url: `${CONVERSATIONS}?${SINCE}`,
+    headers: { ...AUTHORIZED, host: "h", ...headers },
+  });
+  return { response, logLines };
+};
+const away = new ServiceError("warehouse_unavailable", "away", { retryable: true });
 
 describe("a page", () => {
   it("is the envelope around the records, with headers that keep it private", async () => {
@@ -497,11 +503,10 @@ describe("errors", () => {
       retryable: true,
       cause,
     });
-    const { app, logLines } = createTestApp(failing(trouble));
-    const response = await app.inject({
-      url: `${CONVERSATIONS}?${SINCE}`,
-      headers: { ...AUTHORIZED, host: "h", "x-request-id": "request-7" },
-    });
+    const { response, logLines } = await askWith(
+      { conversationsByCreation: () => Promise.reject(trouble) },
+      { "x-request-id": "request-7" },
+    );
     expect(response.statusCode).toBe(503);
     expect(Number(response.headers["retry-after"])).toBeGreaterThan(0);
     const error = errorOf(response);
@@ -515,38 +520,24 @@ describe("errors", () => {
   });
 
   it("503, not 401, when keys cannot be looked up", async () => {
-    const trouble = new ServiceError("warehouse_unavailable", "away", { retryable: true });
-    const { app } = createTestApp({ ...createListReader({}).reader, findKey: () => Promise.reject(trouble) });
-    const response = await app.inject({ url: CONVERSATIONS, headers: { ...AUTHORIZED, host: "h" } });
+    const { response } = await askWith({ findKey: () => Promise.reject(away) });
     expect(response.statusCode).toBe(503);
   });
 
   it("503 when the query fails before its first byte", async () => {
-    const trouble = new ServiceError("warehouse_unavailable", "away", { retryable: true });
     const records = new Readable({
       read() {
-        this.destroy(trouble);
+        this.destroy(away);
       },
     });
-    const reader = {
-      ...createListReader({}).reader,
-      conversationsByCreation: () => Promise.resolve(pageOf(records)),
-    };
-    const { app } = createTestApp(reader);
-    const response = await app.inject({
-      url: `${CONVERSATIONS}?${SINCE}`,
-      headers: { ...AUTHORIZED, host: "h" },
-    });
+    const { response } = await askWith({ conversationsByCreation: () => Promise.resolve(pageOf(records)) });
     expect(response.statusCode).toBe(503);
     expect(errorOf(response)?.details).toMatch(/^error_id: /);
   });
 
   it("500 for a bug, and nothing of it leaves", async () => {
-    const { app, logLines } = createTestApp(failing(new TypeError("x is not a function at secret.ts")));
-    const response = await app.inject({
-      url: `${CONVERSATIONS}?${SINCE}`,
-      headers: { ...AUTHORIZED, host: "h" },
-    });
+    const bug = new TypeError("x is not a function at secret.ts");
+    const { response, logLines } = await askWith({ conversationsByCreation: () => Promise.reject(bug) });
     expect(response.statusCode).toBe(500);
     const error = errorOf(response);
     expect(error?.type).toBe("internal_server_error");
