@@ -161,11 +161,12 @@ describe("conversations", () => {
     }
   });
 
-  it("takes every date of a record back as it left", () => {
+  it("takes every instant back as it left, in a record or in a link", () => {
+    const instant = fc.integer({ min: 0, max: END_OF_TIME });
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: END_OF_TIME - 1 }), (date) => {
-        const query = `created_since=${encodeURIComponent(formatTimestamp(date))}`;
-        expect(requestOf(read(query))).toMatchObject({ since: date, sinceText: formatTimestampZ(date) });
+      fc.property(instant, instant, (since, to) => {
+        const query = `created_since=${encodeURIComponent(formatTimestamp(since))}&created_to=${formatTimestampZ(to)}`;
+        expect(requestOf(read(query))).toMatchObject({ since, sinceText: formatTimestampZ(since), to });
       }),
     );
   });
@@ -259,15 +260,6 @@ describe("conversations", () => {
     );
   });
 
-  it("names everything that is wrong at once", () => {
-    const problems = problemsOf(read("created_since=x&created_to=y&page_size=1&foo=1&bar=2&foo=3")).join(
-      "; ",
-    );
-    for (const name of ["created_since:", "created_to:", "page_size:", "foo:", "bar:"]) {
-      expect(problems).toContain(name);
-    }
-  });
-
   it("never throws, and names every unknown parameter", () => {
     const known = new Set([
       "created_since",
@@ -287,19 +279,6 @@ describe("conversations", () => {
           if (!known.has(name)) expect(problems).toContain(`${name}: unknown parameter`);
         }
       }),
-    );
-  });
-
-  it("keeps every microsecond of the bounds", () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 0, max: END_OF_TIME }),
-        fc.integer({ min: 0, max: END_OF_TIME }),
-        (since, to) => {
-          const query = `created_since=${formatTimestampZ(since)}&created_to=${formatTimestampZ(to)}`;
-          expect(requestOf(read(query))).toMatchObject({ since, to });
-        },
-      ),
     );
   });
 });
