@@ -14,7 +14,8 @@ const answerOf = (action: () => unknown): ApiError["answer"] | undefined => {
 
 it("refuses an address after its failures, until the window has ended", () => {
   const clock = { now: 1_700_000_000_000 };
-  const throttle = createAuthThrottle({ now: () => clock.now });
+  const windows = [{ requests: 20, seconds: 60 }];
+  const throttle = createAuthThrottle({ windows, now: () => clock.now });
   for (let failure = 0; failure < 20; failure++) {
     expect(answerOf(() => throttle.failed("192.0.2.1"))).toBeUndefined();
   }

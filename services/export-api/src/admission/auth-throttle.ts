@@ -5,7 +5,6 @@ import { networksOf } from "./networks.ts";
 import { describeRate } from "./rate-limit.ts";
 
 const MAX_ADDRESSES = 10_000;
-const DEFAULT_WINDOWS: readonly RateWindow[] = [{ requests: 20, seconds: 60 }];
 /** A site has many subscribers. */
 const SITE_FACTOR = 4;
 /** Of the total, for look-ups from addresses over their limit. */
@@ -39,15 +38,13 @@ const times = (windows: readonly RateWindow[], factor: number): readonly RateWin
   windows.map(({ requests, seconds }) => ({ requests: Math.max(Math.floor(requests * factor), 1), seconds }));
 
 /** `windows` are per address; an empty list is no limit. */
-export const createAuthThrottle = (
-  deps: {
-    readonly windows?: readonly RateWindow[];
-    readonly total?: readonly RateWindow[];
-    readonly now?: () => number;
-    readonly onFailure?: (result: FailureResult) => void;
-  } = {},
-): AuthThrottle => {
-  const { windows = DEFAULT_WINDOWS, total = [], now = Date.now, onFailure } = deps;
+export const createAuthThrottle = (deps: {
+  readonly windows: readonly RateWindow[];
+  readonly total?: readonly RateWindow[];
+  readonly now?: () => number;
+  readonly onFailure?: (result: FailureResult) => void;
+}): AuthThrottle => {
+  const { windows, total = [], now = Date.now, onFailure } = deps;
   const failures = createMemoryLimiter({ maxKeys: MAX_ADDRESSES, now });
   const lookups = createMemoryLimiter({ maxKeys: 2, now });
   let running = 0;

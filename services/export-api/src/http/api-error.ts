@@ -117,16 +117,13 @@ export const unsupportedMediaType = (details: string): ApiError =>
 export const unprocessable = (problems: readonly string[]): ApiError =>
   new ApiError("Unprocessable", { details: list(problems) });
 
-/** `rate` in words, `retryAfter` in seconds. */
-export const rateLimitExceeded = (rate: string, retryAfter: number): ApiError =>
-  new ApiError("RateLimitExceeded", {
-    details: `allowed: ${rate}`,
-    headers: { "retry-after": String(retryAfter) },
-  });
-
 /** `retryAfter` in seconds. */
 export const quotaExceeded = (details: string, retryAfter: number): ApiError =>
   new ApiError("RateLimitExceeded", { details, headers: { "retry-after": String(retryAfter) } });
+
+/** `rate` in words, `retryAfter` in seconds. */
+export const rateLimitExceeded = (rate: string, retryAfter: number): ApiError =>
+  quotaExceeded(`allowed: ${rate}`, retryAfter);
 
 /** 429, because a 5xx would raise an alert. */
 export const keyUnchecked = (retryAfter: number): ApiError =>
