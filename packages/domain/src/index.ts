@@ -10,7 +10,6 @@ export {
   subjectText,
   MAX_NAMES,
 } from "./contract/data-subject-request.ts";
-export { type DescribedField, describedFields, type FieldType } from "./record/described-fields.ts";
 export {
   type DeadLetterFacts,
   deadLetterOf,

@@ -11,7 +11,7 @@ export type ColumnType =
   | "json"
   | { readonly list: ColumnType }
   | { readonly members: readonly Column[] };
-export type Column = { readonly name: string; readonly type: ColumnType };
+export type Column = { readonly name: string; readonly type: ColumnType; readonly description: string };
 
 const typeOf = (given: unknown): ColumnType => {
   const schema = bare(given) as z.ZodType;
@@ -26,5 +26,13 @@ const typeOf = (given: unknown): ColumnType => {
   throw new TypeError(`no type of column for ${schema.type}`);
 };
 
-export const columnsOf = (schema: z.ZodObject): readonly Column[] =>
-  Object.entries(schema.shape).map(([name, field]) => ({ name, type: typeOf(field) }));
+const descriptionOf = (schema: z.ZodType): string | undefined =>
+  schema.description ??
+  (schema instanceof z.ZodOptional ? descriptionOf(schema.unwrap() as z.ZodType) : undefined);
+
+export const columnsOf = ({ shape }: z.ZodObject): readonly Column[] =>
+  Object.entries(shape as Readonly<Record<string, z.ZodType>>).map(([name, field]) => {
+    const description = descriptionOf(field);
+    if (description === undefined) throw new TypeError(`the field ${name} has no description`);
+    return { name, type: typeOf(field), description };
+  });

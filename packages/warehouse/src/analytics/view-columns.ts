@@ -1,7 +1,7 @@
 import {
-  type DescribedField,
-  describedFields,
-  type FieldType,
+  type Column,
+  columnsOf,
+  type ColumnType,
   type OwnColumn,
   ownTableOf,
   RECORD_KINDS,
@@ -25,17 +25,20 @@ const INSTANT = "DateTime64(6, 'UTC')";
 const TYPES = {
   text: "Nullable(String)",
   number: "Nullable(Float64)",
+  integer: "Nullable(Float64)",
   flag: "Nullable(Bool)",
-  date: INSTANT,
+  instant: INSTANT,
   json: "Nullable(String)",
-  texts: "Array(Nullable(String))",
 } as const;
 
-const typeOf = (type: FieldType): string => {
-  if (type.kind !== "items" && type.kind !== "members") return TYPES[type.kind];
-  const tuple = `Tuple(${type.fields.map(({ name, type: inner }) => `${name} ${typeOf(inner)}`).join(", ")})`;
-  return type.kind === "items" ? `Array(${tuple})` : tuple;
+const typeOf = (type: ColumnType): string => {
+  if (typeof type === "string") return TYPES[type];
+  if ("list" in type) return `Array(${typeOf(type.list)})`;
+  return `Tuple(${type.members.map(({ name, type: inner }) => `${name} ${typeOf(inner)}`).join(", ")})`;
 };
+
+const membersOf = (type: ColumnType): readonly Column[] =>
+  typeof type !== "string" && "members" in type ? type.members : [];
 
 const stored = (type: string, column: string, name?: string): Source => ({
   type,
@@ -68,12 +71,12 @@ const RECORD: Documents = { record_json: readable("r.record") };
 export const documentsOf = (kind: RecordKind): Documents =>
   RECORD_KINDS[kind].texts.length > 1 ? HEAD_AND_TAIL : RECORD;
 
-const parsed = (document: string, path: readonly string[], type: FieldType): Source => ({
+const parsed = (document: string, path: readonly string[], type: ColumnType): Source => ({
   type: typeOf(type),
   sql: `JSONExtract(${document}, ${path.map(sqlText).join(", ")}, ${sqlText(typeOf(type))})`,
 });
 
-const columnOf = ({ name, description }: DescribedField, source: Source): ViewColumn => ({
+const columnOf = ({ name, description }: Column, source: Source): ViewColumn => ({
   name: source.name ?? name,
   type: source.type,
   sql: source.sql,
@@ -118,9 +121,9 @@ export const columnsOfKind = (kind: RecordKind): readonly ViewColumn[] => {
     ...(form.updated && { [form.updated.name]: stored(INSTANT, "date_updated") }),
     record_last_updated: stored(INSTANT, "uploaded_at"),
   };
-  const fields = describedFields(schema);
+  const fields = columnsOf(schema);
   const cut = fields.findIndex(({ name }) => name === HANDOFFS);
-  const valueOf = (field: DescribedField, index: number, path: readonly string[]): ViewColumn => {
+  const valueOf = (field: Column, index: number, path: readonly string[]): ViewColumn => {
     const inPieces = index < cut ? "head_json" : "tail_json";
     const document = texts.length > 1 ? inPieces : "record_json";
     return columnOf(field, sources[field.name] ?? parsed(document, [...path, field.name], field.type));
@@ -129,8 +132,9 @@ export const columnsOfKind = (kind: RecordKind): readonly ViewColumn[] => {
     CLIENT,
     ...fields.flatMap((field, index) => {
       if (field.name === HANDOFFS) return [];
-      if (field.type.kind !== "members") return [valueOf(field, index, [])];
-      return field.type.fields.map((inner) => valueOf(inner, index, [field.name]));
+      const members = membersOf(field.type);
+      if (members.length === 0) return [valueOf(field, index, [])];
+      return members.map((inner) => valueOf(inner, index, [field.name]));
     }),
     ...own.flatMap((column) => {
       const source = sourceOf(column);
@@ -149,8 +153,8 @@ const HANDOFF_SOURCES: Sources = {
   reason_code: stored("LowCardinality(Nullable(String))", "reason_code"),
 };
 
-const handoffFields = ({ type }: DescribedField): readonly DescribedField[] =>
-  type.kind === "items" ? type.fields : [];
+const itemFields = ({ type }: Column): readonly Column[] =>
+  typeof type !== "string" && "list" in type ? membersOf(type.list) : [];
 
 export const HANDOFF_COLUMNS: readonly ViewColumn[] = [
   CLIENT,
@@ -164,9 +168,9 @@ export const HANDOFF_COLUMNS: readonly ViewColumn[] = [
     comment: "When the conversation began, as the export said that the attempt comes from",
     ...stored(INSTANT, "conversation_date_created"),
   },
-  ...describedFields(RECORD_KINDS.conversation.public)
+  ...columnsOf(RECORD_KINDS.conversation.public)
     .filter(({ name }) => name === HANDOFFS)
-    .flatMap(handoffFields)
+    .flatMap(itemFields)
     .map((field) =>
       columnOf(field, HANDOFF_SOURCES[field.name] ?? parsed("r.entry", [field.name], field.type)),
     ),

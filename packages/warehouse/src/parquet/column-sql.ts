@@ -16,7 +16,9 @@ const sqlType = (type: ColumnType): string => {
   return "list" in type ? `Array(${sqlType(type.list)})` : tupleType(type.members);
 };
 
-const memberTypes = (columns: readonly Column[]): string =>
+type Typed = Pick<Column, "name" | "type">;
+
+const memberTypes = (columns: readonly Typed[]): string =>
   columns.map(({ name, type }) => `\`${name}\` ${sqlType(type)}`).join(", ");
 
 const tupleType = (columns: readonly Column[]): string => `Tuple(${memberTypes(columns)})`;
@@ -81,7 +83,7 @@ const valueOf = ({ name, type }: Column, place: string, cuts: readonly Cut[]): s
 /** Error for a text that is no record. */
 export const UNREADABLE = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO";
 
-const DELETION: readonly Column[] = [
+const DELETION: readonly Typed[] = [
   { name: "deleted", type: "flag" },
   { name: "deleted_at", type: "instant" },
 ];
