@@ -8,9 +8,12 @@ const textOf = (header: BusHeader): string | undefined => {
   return text === "" ? undefined : text;
 };
 
-const wholeNumber = (text: string | undefined): number | undefined => {
+/** A whole number up to `max`. */
+export const numberOf = (header: BusHeader, max: number): number | undefined => {
+  const text = textOf(header);
   if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined;
-  return Number(text);
+  const value = Number(text);
+  return value <= max ? value : undefined;
 };
 
 /** ms; null: none. */
@@ -28,14 +31,15 @@ type Placed = {
   readonly headers: BusHeaders;
 };
 
-const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined => {
-  if ((textOf(headers["dl-topic"]) ?? topic) !== topic) return undefined;
-  const partition = wholeNumber(textOf(headers["dl-partition"]));
-  const offset = wholeNumber(textOf(headers["dl-offset"]));
-  if (partition === undefined || partition > 0xffff || offset === undefined || offset >= 2 ** 48)
-    return undefined;
-  return { partition, offset };
+/** Of the first arrival. */
+export const arrivalIn = (headers: BusHeaders): BusPosition | undefined => {
+  const partition = numberOf(headers["dl-partition"], 0xffff);
+  const offset = numberOf(headers["dl-offset"], 2 ** 48 - 1);
+  return partition === undefined || offset === undefined ? undefined : { partition, offset };
 };
+
+const firstPlaceOf = ({ topic, headers }: Placed): BusPosition | undefined =>
+  (textOf(headers["dl-topic"]) ?? topic) === topic ? arrivalIn(headers) : undefined;
 
 /** A replayed dead letter keeps its first place, so it cannot win over later exports. */
 export const busPositionOf = (message: Placed): BusPosition =>

@@ -1,4 +1,4 @@
-import { instantOf } from "./bus-position.ts";
+import { arrivalIn, instantOf, numberOf } from "./bus-position.ts";
 import { type BusHeader, type BusHeaders, headerText } from "./headers.ts";
 import type { BusPosition } from "./version.ts";
 
@@ -23,13 +23,6 @@ export type DeadLetterFacts = {
 
 const textOf = (header: BusHeader): string | undefined => headerText(header) ?? undefined;
 
-const numberOf = (header: BusHeader, max: number): number | undefined => {
-  const text = textOf(header);
-  if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined;
-  const value = Number(text);
-  return value <= max ? value : undefined;
-};
-
 const MAX_REPLAYS = 0xffff;
 
 /** Of several headers the highest count. */
@@ -41,17 +34,16 @@ export const replaysOf = ({ "dl-replays": header }: BusHeaders): number => {
 export const deadLetterOf = (headers: BusHeaders): DeadLetterFacts | undefined => {
   const reason = textOf(headers["dl-reason"]);
   const topic = textOf(headers["dl-topic"]);
-  const partition = numberOf(headers["dl-partition"], 0xffff);
-  const offset = numberOf(headers["dl-offset"], 2 ** 48 - 1);
+  const arrival = arrivalIn(headers);
   const replays =
     headerText(headers["dl-replays"]) === null ? 0 : numberOf(headers["dl-replays"], MAX_REPLAYS);
-  if (reason === undefined || topic === undefined || replays === undefined) return undefined;
-  if (partition === undefined || offset === undefined) return undefined;
+  if (reason === undefined || topic === undefined) return undefined;
+  if (arrival === undefined || replays === undefined) return undefined;
   return {
     reason,
     detail: textOf(headers["dl-detail"]) ?? "",
     topic,
-    arrival: { partition, offset },
+    arrival,
     arrivedAt: instantOf(headers["dl-time"]),
     rejectedAt: instantOf(headers["dl-rejected-at"]),
     replays,
