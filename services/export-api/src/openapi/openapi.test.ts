@@ -10,6 +10,7 @@ import { describeRate } from "../admission/rate-limit.ts";
 import { AUTHORIZED, CLIENT, createListReader, createTestApp, KEY, pageOf } from "../http/app.fixture.ts";
 import type { ExportAppDeps } from "../export-app.ts";
 import { contentOf } from "../formats/file.fixture.ts";
+import { PARQUET_TYPE } from "../formats/stream-type.ts";
 
 type Header = { required?: boolean; schema: unknown };
 type Response = {
@@ -404,6 +405,21 @@ describe("the document", () => {
       const schema = document.components.schemas[name] as { examples: unknown[] };
       expect(schema.examples.length).toBeGreaterThan(0);
       for (const example of schema.examples) checkOf(schema).parse(example);
+    }
+  });
+
+  it.each(
+    named(secured),
+  )("has an example of what %s answers, which fits its schema, with a record in each line", (_, { operation }) => {
+    const { "application/json": json, [PARQUET_TYPE]: _file, ...lines } = responseOf(operation, 200).content;
+    expect(json?.example).toBeDefined();
+    expect(checkOf(json?.schema ?? {}).safeParse(json?.example)).toMatchObject({ success: true });
+    for (const { example } of Object.values(lines)) {
+      const written = String(example)
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as { trailer?: { count: number } });
+      expect(written.at(-1)?.trailer?.count).toBe(written.length - 1);
     }
   });
 
