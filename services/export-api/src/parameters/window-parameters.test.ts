@@ -77,7 +77,10 @@ describe("conversations", () => {
     ["page_size=100", "created_since"],
     ["created_to=2024-03-01T00:00:00Z", "created_to"],
     ["updated_to=2024-03-01T00:00:00Z", "updated_to"],
-    [`${SINCE}&updated_since=2024-03-01T00:00:00Z`, "updated_since"],
+    [
+      `${SINCE}&updated_since=2024-03-01T00:00:00Z`,
+      "created_since, updated_since: created and updated filters exclude each other",
+    ],
     [`${SINCE}&updated_to=2024-03-01T00:00:00Z`, "updated_to"],
     [`${SINCE}&conversation_id=x`, "conversation_id"],
     [`${SINCE}&created_since=2024-03-01T00:00:00Z`, "created_since"],
