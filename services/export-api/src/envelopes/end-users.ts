@@ -2,7 +2,7 @@ import type { Reader } from "@conversation-export/warehouse";
 import { z } from "zod";
 import { badRequest } from "../http/api-error.ts";
 import { type Description, linkSchema, PAGE_HEADERS, parquetAnswer } from "../openapi/description.ts";
-import { readParameters, wholeNumber } from "../parameters/parameters.ts";
+import { DEFAULT_LIMIT, limitOf, readParameters } from "../parameters/parameters.ts";
 import { writeQuery } from "../parameters/query-string.ts";
 import type { ListAnswers } from "../formats/list-answers.ts";
 import { JSON_TYPE, PARQUET_TYPE } from "../formats/stream-type.ts";
@@ -12,14 +12,10 @@ import type { ReadWatermark } from "../lists/watermark.ts";
 import type { Envelope } from "./list-endpoint.ts";
 
 const PATH = "/v2/end-users/";
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 1_000;
 
 /** Specification, section 4.4. An empty value means absent. */
 const parameters = z.object({
-  limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT)
-    .optional()
-    .meta({ description: "The largest number of records in a page", examples: [100] }),
+  limit: limitOf("records"),
   // Not nullable: an id may be the text `null`.
   cursor: z
     .string()

@@ -7,20 +7,13 @@ import type { AddressOf } from "../http/service-address.ts";
 import { type Description, header, linkSchema } from "../openapi/description.ts";
 import { DEADLINE, REQUEST } from "../openapi/examples.ts";
 import { createCursors, type CursorSecrets } from "../envelopes/cursor-signer.ts";
-import { CURSOR, readParameters, wholeNumber } from "../parameters/parameters.ts";
+import { CURSOR, DEFAULT_LIMIT, limitOf, readParameters } from "../parameters/parameters.ts";
 import { writeQuery } from "../parameters/query-string.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 const VERSIONS = ["v1", "v2"] as const;
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 1_000;
 
-const parameters = z.object({
-  limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT)
-    .optional()
-    .meta({ description: "The largest number of requests in a page", examples: [100] }),
-  cursor: CURSOR,
-});
+const parameters = z.object({ limit: limitOf("requests"), cursor: CURSOR });
 
 const dateTime = z.string().meta({ format: "date-time" });
 const entry = z

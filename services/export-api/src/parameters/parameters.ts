@@ -15,6 +15,13 @@ export const wholeNumber = (minimum: number, maximum: number, fallback: number) 
     })
     .meta({ override: { type: "integer", format: "int32", minimum, maximum, default: fallback } });
 
+export const DEFAULT_LIMIT = 100;
+
+export const limitOf = (entries: string) =>
+  wholeNumber(1, 1_000, DEFAULT_LIMIT)
+    .optional()
+    .meta({ description: `The largest number of ${entries} in a page`, examples: [100] });
+
 export const CURSOR = z.string().nullish().meta({
   description: "The place after which the page starts, as a link carries it; it fits no other request",
 });
