@@ -44,24 +44,6 @@ it.each([
   expect(problemsOf({ ...REQUIRED, [name]: value })).toEqual([name]);
 });
 
-it("takes credentials beside the addresses", () => {
-  const config = readConfig({
-    ...REQUIRED,
-    CLICKHOUSE_URL: "https://clickhouse:8443/export",
-    CLICKHOUSE_USER: "writer",
-    CLICKHOUSE_PASSWORD: "p@ss/word",
-    KAFKA_TLS: "on",
-    KAFKA_SASL_MECHANISM: "scram-sha-512",
-    KAFKA_SASL_USERNAME: "ingest",
-    KAFKA_SASL_PASSWORD: "hunter4",
-  });
-  expect(config.clickhouse.url).toBe("https://writer:p%40ss%2Fword@clickhouse:8443/export");
-  expect(config.kafka).toMatchObject({
-    ssl: {},
-    sasl: { mechanism: "scram-sha-512", username: "ingest", password: "hunter4" },
-  });
-});
-
 it("asks for nothing of Redis", () => {
   expect(readConfig({ ...REQUIRED, REDIS_URL: "nonsense", REDIS_CA_FILE: "/nowhere/ca.pem" })).toEqual(
     readConfig(REQUIRED),
