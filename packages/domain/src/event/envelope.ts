@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { REPLAY_HEADERS } from "./bus-position.ts";
-import { badHeaders, type BusHeaders, headerText } from "./headers.ts";
+import { type BusHeaders, headerText } from "./headers.ts";
 import { isObject, parsedJson } from "../json/json-object.ts";
 import { memberTexts } from "../json/json-text.ts";
 import { readInstant } from "./read-instant.ts";
@@ -81,7 +81,7 @@ export function readHeaders(headers: BusHeaders): HeadersRead {
     if (text === undefined) unreadable.push(`ce_${name}`);
     else if (text !== null) attributes[name] = text;
   }
-  unreadable.push(...badHeaders(headers, REPLAY_HEADERS));
+  unreadable.push(...REPLAY_HEADERS.filter((name) => headerText(headers[name]) === undefined));
   const problems =
     unreadable.length > 0 ? [`${unreadable.join(", ")}: a header has one value, in valid UTF-8`] : [];
   if (isStructured && mediaType !== "application/cloudevents+json" && !isJson(contentType ?? ""))

@@ -16,6 +16,3 @@ export const headerText = (header: BusHeader): string | null | undefined => {
     return undefined;
   }
 };
-
-export const badHeaders = (headers: BusHeaders, names: readonly string[]): string[] =>
-  names.filter((name) => headerText(headers[name]) === undefined);
