@@ -1,4 +1,4 @@
-import { processEvent, type WriteTicket } from "@conversation-export/domain";
+import { readMessage, type WriteTicket } from "@conversation-export/domain";
 import {
   type Batch,
   createBatch,
@@ -7,32 +7,20 @@ import {
   WarehouseError,
 } from "@conversation-export/warehouse";
 import { describe, expect, it } from "vitest";
+import { exportedMessage, NOW } from "../exported-message.fixture.ts";
 import { createTestMetrics } from "../test-metrics.fixture.ts";
 import { createKeepTrying } from "./keep-trying.ts";
 import { createSink } from "./sink.ts";
 
-const START = Date.parse("2026-11-01T00:00:00Z");
 const TICKET: WriteTicket = { stamp: 5_000, generation: 3 };
 
 const batchOf = (records: number): Batch => {
-  const batch = createBatch("conversation.exported", 1024, { landingDays: 14 });
+  const batch = createBatch("message.exported", 1024, { landingDays: 14 });
   for (let offset = 0; offset < records; offset += 1) {
-    const data = { _id: `c${offset}`, date_created: "2026-10-04T00:00:00Z" };
-    const attributes = {
-      specversion: "1.0",
-      id: "e",
-      source: "s",
-      time: "2026-10-05T00:00:00Z",
-      clientid: "acme",
-    };
-    const value = Buffer.from(JSON.stringify({ ...attributes, type: "conversation.exported", data }));
-    const place = { topic: "conversations", partition: 0, offset };
-    const outcome = processEvent(
-      { text: value.toString(), headers: {}, position: place },
-      "conversation.exported",
-    );
+    const source = exportedMessage(offset);
+    const outcome = readMessage(source, "message.exported", { maxTimeAheadMs: 0, now: NOW });
     if (outcome.kind !== "accepted") throw new Error(JSON.stringify(outcome));
-    batch.add(outcome.record, { ...place, key: null, headers: {}, value, timestamp: START });
+    batch.add(outcome.record, source);
   }
   return batch;
 };
@@ -45,7 +33,7 @@ const refuses = (): WarehouseError =>
 const isStale = (): WarehouseError =>
   new WarehouseError("warehouse_unavailable", "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO", true, undefined);
 
-const TABLES = ["landing", "record_dates", "changes", "conversation_updates", "conversations"];
+const TABLES = ["landing", "record_dates", "changes", "messages"];
 
 const STAMP = Buffer.from(BigInt64Array.of(BigInt(TICKET.stamp)).buffer);
 
@@ -90,33 +78,33 @@ describe("a batch", () => {
 
   it("is written in part when a part is asked for", async () => {
     const { write, inserted } = startSink(({ table, body }) =>
-      table === "conversations" && body.includes("c3") ? refuses() : undefined,
+      table === "messages" && body.includes("m3") ? refuses() : undefined,
     );
     expect((await write(batchOf(5), { range: { from: 2, to: 4 } })).refused).toEqual([3]);
     expect(inserted.find(({ table }) => table === "landing")).toMatchObject({ rows: 2 });
-    expect(inserted.filter(({ table }) => table === "conversations")).toMatchObject([{ rows: 1 }]);
+    expect(inserted.filter(({ table }) => table === "messages")).toMatchObject([{ rows: 1 }]);
   });
 
   it("lands once when one of its records is rejected", async () => {
     const { write, inserted } = startSink(({ table, body }) =>
-      table === "conversations" && body.includes("c2") ? refuses() : undefined,
+      table === "messages" && body.includes("m2") ? refuses() : undefined,
     );
     expect(await write(batchOf(4))).toEqual({ refused: [2], reusable: false });
     expect(inserted.filter(({ table }) => table === "landing")).toEqual([
       { table: "landing", rows: 4, isStamped: true },
     ]);
-    const rows = inserted.filter(({ table }) => table === "conversations").map((one) => one.rows);
+    const rows = inserted.filter(({ table }) => table === "messages").map((one) => one.rows);
     expect(rows).toEqual([2, 1]);
   });
 
   it("loses only the record whose event cannot land", async () => {
     const { write, inserted } = startSink(({ table, body }) =>
-      table === "landing" && body.includes("c0") ? refuses() : undefined,
+      table === "landing" && body.includes("m0") ? refuses() : undefined,
     );
     expect((await write(batchOf(3))).refused).toEqual([0]);
     const rows = (wanted: string): number =>
       inserted.reduce((sum, { table, rows }) => sum + (table === wanted ? rows : 0), 0);
-    expect([rows("landing"), rows("conversations")]).toEqual([2, 2]);
+    expect([rows("landing"), rows("messages")]).toEqual([2, 2]);
   });
 
   it("is tried again with the same ticket while the warehouse is away", async () => {
@@ -124,7 +112,7 @@ describe("a batch", () => {
       [1, 3].includes(attempt) ? away() : undefined,
     );
     expect(await write(batchOf(1))).toEqual({ refused: [], reusable: false });
-    expect(attempts).toHaveLength(7);
+    expect(attempts).toHaveLength(TABLES.length + 2);
     expect(inserted.map(({ table }) => table)).toEqual(TABLES);
     expect([...tickets]).toEqual([TICKET]);
   });
