@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { RECORD_KINDS, type RecordKind } from "../kinds/record-kinds.ts";
 import { columnsOf } from "./record-columns.ts";
 
@@ -7,7 +8,13 @@ const columnOf = (kind: RecordKind, name: string) =>
   columnsOfKind(kind).find((column) => column.name === name)?.type;
 
 describe("columns of records", () => {
-  it("are all public fields in their order", () => {
+  it("need a description of every field, nested ones included", () => {
+    const item = z.object({ id: z.string() });
+    const schema = z.object({ items: z.array(item).nullable().describe("Items") });
+    expect(() => columnsOf(schema)).toThrow("the field id has no description");
+  });
+
+  it("are all public fields in their order, each with a description", () => {
     for (const kind of ["conversation", "message", "end_user"] as const)
       expect(columnsOfKind(kind).map(({ name }) => name)).toEqual(
         Object.keys(RECORD_KINDS[kind].public.shape),
