@@ -64,12 +64,16 @@ const createDeps = (caps: RequestCaps = { open: 1_000, identifiersPerDay: 5_000 
   return { requests, jobs, stored, queued, steps, trouble, caps, capped, onCapped, now: () => NOW };
 };
 
+const start = async (caps?: RequestCaps) => {
+  const deps = createDeps(caps);
+  return { deps, ...(await serve(createDataSubjectRequests(deps))) };
+};
+
 const idIn = ({ headers }: Answer): string => headers.get("location")?.replace(`${V2}/`, "") ?? "";
 
 describe("POST data-subject-request", () => {
   it.each([V1, V2])("%s answers with the e-mail and the place of the status", async (path) => {
-    const deps = createDeps();
-    const { post, get } = await serve(createDataSubjectRequests(deps));
+    const { deps, post, get } = await start();
     const answer = await post(path, { type: "ERASURE", email: " Noor@example.com" });
     expect(answer).toMatchObject({ status: 200, body: { email: "Noor@example.com" } });
     expect(Object.keys(answer.body as object)).toEqual(["email"]);
@@ -90,7 +94,7 @@ describe("POST data-subject-request", () => {
   });
 
   it("takes identifiers alone, and shows them", async () => {
-    const { post, get } = await serve(createDataSubjectRequests(createDeps()));
+    const { post, get } = await start();
     const identifiers = [{ type: "chatter_id", value: "c-1" }];
     const answer = await post(V2, { type: "ERASURE", identifiers });
     expect(answer).toMatchObject({ status: 200, body: { email: null } });
@@ -98,8 +102,7 @@ describe("POST data-subject-request", () => {
   });
 
   it("adds an entry of the same id for the same content again", async () => {
-    const deps = createDeps();
-    const { post } = await serve(createDataSubjectRequests(deps));
+    const { deps, post } = await start();
     const first = await post(V2, { type: "ERASURE", email: "a@b" });
     const second = await post(V1, { type: "ERASURE", email: "A@B ", identifiers: [] });
     expect(idIn(second)).toBe(idIn(first));
@@ -108,8 +111,7 @@ describe("POST data-subject-request", () => {
   });
 
   it("refuses a body that names nobody with 422, of the wrong shape with 400", async () => {
-    const deps = createDeps();
-    const { post } = await serve(createDataSubjectRequests(deps));
+    const { deps, post } = await start();
     expect(await post(V2, { type: "ERASURE" })).toMatchObject({
       status: 422,
       body: { errors: [{ type: "unprocessable_content" }] },
@@ -133,8 +135,7 @@ describe("POST data-subject-request", () => {
   });
 
   it("refuses one open request too many, says when there is room, and takes the same content again", async () => {
-    const deps = createDeps({ open: 2, identifiersPerDay: 5_000 });
-    const { post } = await serve(createDataSubjectRequests(deps));
+    const { deps, post } = await start({ open: 2, identifiersPerDay: 5_000 });
     for (const email of ["a@b", "b@b"]) await post(V2, { type: "ERASURE", email });
     const refused = await post(V1, { type: "ERASURE", email: "c@b" });
     expect(refused).toMatchObject({
@@ -152,8 +153,7 @@ describe("POST data-subject-request", () => {
   });
 
   it("refuses more identifiers than a client may name in a day", async () => {
-    const deps = createDeps({ open: 1_000, identifiersPerDay: 5 });
-    const { post } = await serve(createDataSubjectRequests(deps));
+    const { deps, post } = await start({ open: 1_000, identifiersPerDay: 5 });
     const of = (name: string, count: number) => ({
       type: "ERASURE",
       email: `${name}@b`,
@@ -173,8 +173,7 @@ describe("POST data-subject-request", () => {
   });
 
   it("takes 65,536 bytes and no more", async () => {
-    const deps = createDeps();
-    const { post } = await serve(createDataSubjectRequests(deps));
+    const { post } = await start();
     const body = JSON.stringify({ type: "ERASURE", email: "a@b" });
     expect(await post(V2, body.padEnd(65_536))).toMatchObject({ status: 200 });
     const refused = await post(V2, body.padEnd(65_537));
@@ -185,8 +184,7 @@ describe("POST data-subject-request", () => {
   });
 
   it("answers 503 while the queue is away, keeps the row, and finishes it later", async () => {
-    const deps = createDeps();
-    const { post, get } = await serve(createDataSubjectRequests(deps));
+    const { deps, post, get } = await start();
     deps.trouble.queue = new ServiceError("redis_unavailable", "away", { retryable: true });
     const body = { type: "ERASURE", email: "a@b" };
     const refused = await post(V2, body);
@@ -201,8 +199,7 @@ describe("POST data-subject-request", () => {
   });
 
   it("queues nothing while the warehouse is away", async () => {
-    const deps = createDeps();
-    const { post } = await serve(createDataSubjectRequests(deps));
+    const { deps, post } = await start();
     deps.trouble.store = new ServiceError("warehouse_unavailable", "away", { retryable: true });
     expect(await post(V2, { type: "ERASURE", email: "a@b" })).toMatchObject({ status: 503 });
     expect(deps.queued).toEqual([]);
@@ -211,8 +208,7 @@ describe("POST data-subject-request", () => {
 
 describe("GET data-subject-request", () => {
   it("gives a receipt of a completed request, which names nobody", async () => {
-    const deps = createDeps();
-    const { post, get } = await serve(createDataSubjectRequests(deps));
+    const { deps, post, get } = await start();
     const id = idIn(await post(V2, { type: "ERASURE", email: "a@b" }));
     const [[key, stored] = ["", undefined]] = [...deps.stored];
     if (stored === undefined) throw new Error("no request");
@@ -232,7 +228,7 @@ describe("GET data-subject-request", () => {
   });
 
   it("knows only the caller's own requests", async () => {
-    const { post, get } = await serve(createDataSubjectRequests(createDeps()));
+    const { post, get } = await start();
     const id = idIn(await post(V2, { type: "ERASURE", email: "a@b" }));
     expect(await get(`${V2}/${id}`)).toMatchObject({ status: 200 });
     const missing = { status: 404, body: { errors: [{ type: "resource_not_found", details: null }] } };
