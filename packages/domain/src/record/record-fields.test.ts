@@ -5,22 +5,6 @@ import { cutBefore, type Field, fieldsOf } from "./record-fields.ts";
 
 const { conversation, message, end_user: endUser } = RECORD_KINDS;
 
-type Named = { readonly [name: string]: Named | null };
-
-function named(fields: readonly Field[]): Named {
-  const known = fields.filter(([name]) => name !== "record_last_updated");
-  return Object.fromEntries(
-    known.map(([name, , inner]) => [name, inner === undefined ? null : named(inner)]),
-  );
-}
-
-function namedBy(schema: unknown): Named | null {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return namedBy(schema.unwrap());
-  if (schema instanceof z.ZodArray) return namedBy(schema.element);
-  if (!(schema instanceof z.ZodObject)) return null;
-  return Object.fromEntries(Object.entries(schema.shape).map(([name, inner]) => [name, namedBy(inner)]));
-}
-
 const special = (fields: readonly Field[], path = ""): string[] =>
   fields.flatMap(([name, kind, inner]) => [
     ...(kind === "value" ? [] : [`${path}${name} ${kind}`]),
@@ -28,14 +12,6 @@ const special = (fields: readonly Field[], path = ""): string[] =>
   ]);
 
 describe("the fields that leave", () => {
-  it.each([
-    ["conversation", conversation.form],
-    ["message", message.form],
-    ["end user", endUser.form],
-  ])("of a %s are those that its schema checks", (_, { fields, schema }) => {
-    expect(JSON.stringify(named(fields))).toBe(JSON.stringify(namedBy(schema)));
-  });
-
   it("are values but for these", () => {
     expect(special(conversation.form.fields)).toEqual([
       "agent_id list",
@@ -66,16 +42,6 @@ describe("the fields that leave", () => {
       "created_at date",
       "updated_at date",
     ]);
-  });
-
-  it("have the instant of upload where it is written into the record", () => {
-    const names = (fields: readonly Field[]) => fields.map(([name]) => name);
-    const around = (fields: readonly Field[]) => {
-      const at = names(fields).indexOf("record_last_updated");
-      return names(fields).slice(at - 1, at + 2);
-    };
-    expect(around(conversation.form.fields)).toEqual(["platform", "record_last_updated", "used_coaching"]);
-    expect(around(message.form.fields)).toEqual(["recipient", "record_last_updated", "review"]);
   });
 
   it("are cut before a field, which must be there", () => {
