@@ -140,15 +140,6 @@ describe("createLane", () => {
     expect(offsets()).toEqual([]);
   });
 
-  it("buries the record that the warehouse refuses, and commits behind it", async () => {
-    const { lane, write, buried, offsets } = startLane();
-    lane.take(sliceOf(range(0, 2)));
-    (await write(0)).end([1]);
-    await lane.drain();
-    expect(buried).toEqual([{ reason: "refused_by_warehouse", offset: 1 }]);
-    expect(offsets()).toEqual([2]);
-  });
-
   it("traces each batch: what it took, what of it is refused, its writing, and what comes again", async () => {
     const traced: string[] = [];
     const { lane, write, buried } = startLane({

@@ -1,23 +1,15 @@
-import { END_OF_TIME, parseTimestamp } from "@conversation-export/domain";
+import { END_OF_TIME } from "@conversation-export/domain";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CLIENT } from "../http/app.fixture.ts";
 import { createPageLinks } from "../envelopes/page-link.ts";
-import { LEGACY_WINDOWS, type PageRequest, type PageRequestResult } from "./window-parameters.ts";
+import { micros, problemsOf, requestOf } from "./page-request.fixture.ts";
+import { LEGACY_WINDOWS, type PageRequestResult } from "./window-parameters.ts";
 
-const micros = (text: string): number => parseTimestamp(text) ?? Number.NaN;
 const NOW = micros("2024-03-10T12:00:00.123Z");
 const conversations = (query: string): PageRequestResult =>
   LEGACY_WINDOWS.conversations.read(`/x?${query}`, NOW);
 const messages = (query: string): PageRequestResult => LEGACY_WINDOWS.messages.read(`/x?${query}`);
-const requestOf = (result: PageRequestResult): PageRequest => {
-  if ("problems" in result) throw new Error(result.problems.join("; "));
-  return result.request;
-};
-const problemsOf = (result: PageRequestResult): readonly string[] => {
-  if (!("problems" in result)) throw new Error("expected problems");
-  return result.problems;
-};
 
 const SINCE = "created_since=2024-03-01T00%3A00%3A00";
 const WANTED =

@@ -2,18 +2,10 @@ import { END_OF_TIME, formatTimestamp, formatTimestampZ, parseTimestamp } from "
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { LEGACY_WINDOWS, type PageRequest, type PageRequestResult, WINDOWS } from "./window-parameters.ts";
+import { micros, problemsOf, requestOf } from "./page-request.fixture.ts";
+import { LEGACY_WINDOWS, type PageRequestResult, WINDOWS } from "./window-parameters.ts";
 
 const read = (query: string): PageRequestResult => WINDOWS.conversations.read(`/x?${query}`, 0);
-const requestOf = (result: PageRequestResult): PageRequest => {
-  if ("problems" in result) throw new Error(result.problems.join("; "));
-  return result.request;
-};
-const problemsOf = (result: PageRequestResult): readonly string[] => {
-  if (!("problems" in result)) throw new Error("expected problems");
-  return result.problems;
-};
-const micros = (text: string): number => parseTimestamp(text) ?? Number.NaN;
 
 const SINCE = "created_since=2024-03-01T00:00:00Z";
 
