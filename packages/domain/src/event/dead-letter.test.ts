@@ -33,8 +33,6 @@ describe("the headers of a dead letter", () => {
     ["no reason", { "dl-reason": undefined }],
     ["no topic", { "dl-topic": null }],
     ["no place", { "dl-offset": undefined }],
-    ["a partition that cannot be", { "dl-partition": "65536" }],
-    ["an offset beyond 48 bits", { "dl-offset": String(2 ** 48) }],
     ["a count that is none", { "dl-replays": "many" }],
     ["two topics", { "dl-topic": ["conversations", "messages"] }],
     ["a reason that is not UTF-8", { "dl-reason": Buffer.from([0xff]) }],

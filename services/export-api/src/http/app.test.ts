@@ -228,6 +228,7 @@ describe("a compressed page", () => {
     expect(response.headers["vary"]).toBe("accept, accept-encoding");
     expect(plain.headers["vary"]).toBe("accept, accept-encoding");
     expect(decode(response.rawPayload).toString()).toBe(plain.body);
+    expect(response.rawPayload.length).toBeLessThan(plain.rawPayload.length / 3);
     await setImmediate();
     const logged = logLines.filter((line) => line["msg"] === "request");
     expect(logged.map((line) => line["bytes"])).toEqual([
