@@ -4,7 +4,6 @@ import { createLogger, recordSpans, runInSpan, startSpan } from "@conversation-e
 import { expect, it } from "vitest";
 import { createTriggerPublisher } from "./sms-trigger-publisher.ts";
 
-const log = createLogger({ service: "test", level: "silent" });
 const event = smsTriggerEvent({
   id: "e-1",
   clientId: "acme",
@@ -16,7 +15,7 @@ const event = smsTriggerEvent({
   requestedAt: 0,
 });
 
-const createProducer = () => {
+const createPublisher = (stallMs = 1_000) => {
   const sent: { topic: string; message: OutgoingMessage | undefined }[] = [];
   const started = Promise.withResolvers<void>();
   let acknowledge = Promise.resolve();
@@ -28,12 +27,13 @@ const createProducer = () => {
       return acknowledge;
     },
   };
-  return { producer, sent, started, waitFor: (promise: Promise<void>) => void (acknowledge = promise) };
+  const log = createLogger({ service: "test", level: "silent" });
+  const publisher = createTriggerPublisher({ producer, topic: "sms", stallMs, log });
+  return { publisher, sent, started, waitFor: (promise: Promise<void>) => void (acknowledge = promise) };
 };
 
 it("refuses at once until it is connected, then sends a structured CloudEvent", async () => {
-  const { producer, sent, started } = createProducer();
-  const publisher = createTriggerPublisher({ producer, topic: "sms", stallMs: 1_000, log });
+  const { publisher, sent, started } = createPublisher();
   await publisher.start();
   await expect(publisher.publish(event)).rejects.toMatchObject({ code: "bus_unavailable", retryable: true });
   started.resolve();
@@ -52,8 +52,7 @@ it("refuses at once until it is connected, then sends a structured CloudEvent", 
 });
 
 it("lets nothing queue up behind an event that waits too long", async () => {
-  const { producer, sent, started, waitFor } = createProducer();
-  const publisher = createTriggerPublisher({ producer, topic: "sms", stallMs: 50, log });
+  const { publisher, sent, started, waitFor } = createPublisher(50);
   started.resolve();
   await publisher.start();
   await started.promise;
@@ -72,8 +71,7 @@ it("lets nothing queue up behind an event that waits too long", async () => {
 });
 
 it("hands the trace of the request on", async () => {
-  const { producer, sent, started } = createProducer();
-  const publisher = createTriggerPublisher({ producer, topic: "sms", stallMs: 1_000, log });
+  const { publisher, sent, started } = createPublisher();
   started.resolve();
   await publisher.start();
   const { spans, stop } = await recordSpans(1);

@@ -91,16 +91,8 @@ describe("a dead letter", () => {
 });
 
 const deadLetterAt = (offset: number, value: string): DeadLetter => ({
-  source: {
-    topic: "messages",
-    partition: 0,
-    offset,
-    key: Buffer.from("k"),
-    value: Buffer.from(value),
-    headers: { "x-trace": "t" },
-    timestamp: 0,
-  },
-  rejection: rejected("invalid_record", "because"),
+  source: message({ offset, value: Buffer.from(value), headers: { "x-trace": "t" } }),
+  rejection: REJECTION,
 });
 
 const startSink = (isTooLarge: (message: OutgoingMessage) => boolean) => {
