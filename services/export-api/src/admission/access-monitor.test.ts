@@ -1,18 +1,12 @@
 import { once } from "node:events";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { ServiceError } from "@conversation-export/runtime";
 import { type ApiClient, type Reader, WarehouseError } from "@conversation-export/warehouse";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { unauthorized } from "../http/api-error.ts";
-import { AUTHORIZED, CLIENT, createListReader, createTestApp, pageOf } from "../http/app.fixture.ts";
+import { AUTHORIZED, CLIENT, createListReader, createTestApp, listen, pageOf } from "../http/app.fixture.ts";
 import { monitorAccess } from "./access-monitor.ts";
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup();
-});
 
 const EVERY_MS = 20;
 const away = new WarehouseError("warehouse_unavailable", "ECONNREFUSED", true, undefined);
@@ -56,13 +50,7 @@ const serve = async () => {
     },
   };
   const test = createTestApp(endlessReader, { keyCacheMs: EVERY_MS });
-  await test.app.listen({ host: "127.0.0.1", port: 0 });
-  cleanups.push(() => {
-    test.app.server.closeAllConnections();
-    return test.app.close();
-  });
-  const { port } = test.app.server.address() as AddressInfo;
-  return { ...test, state, port };
+  return { ...test, state, port: await listen(test.app) };
 };
 
 const begin = async (port: number, path: string, accept: string) => {
@@ -138,7 +126,7 @@ describe("an answer under way", () => {
 describe("watching a key", () => {
   it("asks no more when the answer has ended", async () => {
     vi.useFakeTimers();
-    cleanups.push(() => vi.useRealTimers());
+    onTestFinished(() => void vi.useRealTimers());
     let asked = 0;
     const access = monitorAccess({ ask: async () => void (asked += 1), everyMs: 1_000 });
     await vi.advanceTimersByTimeAsync(2_500);
@@ -154,7 +142,7 @@ describe("watching a key", () => {
     let isAllowed = true;
     const ask = (): Promise<void> => (isAllowed ? Promise.resolve() : Promise.reject(refused));
     const access = monitorAccess({ ask, everyMs: 60_000 });
-    cleanups.push(() => access.end());
+    onTestFinished(() => access.end());
     await access.check();
     isAllowed = false;
     await expect(access.check()).rejects.toBe(refused);
@@ -170,7 +158,7 @@ describe("watching a key", () => {
         ? Promise.reject(new ServiceError("warehouse_unavailable", "away", { retryable: true }))
         : Promise.resolve();
     const access = monitorAccess({ ask, everyMs: 60_000 });
-    cleanups.push(() => access.end());
+    onTestFinished(() => access.end());
     await access.check();
     expect(failures).toBe(-1);
     expect(access.lost.aborted).toBe(false);

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { zstdDecompressSync } from "node:zlib";
 import { createLogger, ServiceError } from "@conversation-export/runtime";
 import type { Page, PageQuery } from "@conversation-export/warehouse";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { AUTHORIZED, createListReader, createTestApp, KEY, pageOf } from "../http/app.fixture.ts";
 import { createListener } from "../http/listener.ts";
 import { streamPage } from "./stream-page.ts";
@@ -15,11 +15,6 @@ import { countZstdFrames } from "./zstd-frames.fixture.ts";
 
 const PATH = "/api/v2/export/conversations?created_since=2024-03-01T00:00:00Z";
 const MEGABYTE = 1_000_000;
-
-const cleanups: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup();
-});
 
 const startApp = async (
   pageFor: (query: PageQuery) => Promise<Page>,
@@ -38,7 +33,7 @@ const startApp = async (
   const log = createLogger({ service: "export-api", level: "silent" });
   const listener = createListener({ app: test.app, host: "127.0.0.1", port: 0, drainMs, log });
   const { port } = await listener.start();
-  cleanups.push(async () => {
+  onTestFinished(async () => {
     test.app.server.closeAllConnections();
     await test.app.close();
   });
@@ -111,7 +106,7 @@ describe("a page on a real socket", () => {
   it("arrives whole, and the connection serves the next one", async () => {
     const { port } = await startApp(() => Promise.resolve(pageOf(createSource(400).records)));
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-    cleanups.push(async () => agent.destroy());
+    onTestFinished(() => agent.destroy());
     let port1: number | undefined;
     for (let page = 0; page < 3; page++) {
       const response = await request(port, agent);
@@ -308,7 +303,7 @@ describe("stopping", () => {
     const { port, listener } = await startApp(() => Promise.resolve(pageOf(records)));
     expect(listener.ready()).toBe(true);
     const agent = new http.Agent({ keepAlive: true });
-    cleanups.push(async () => agent.destroy());
+    onTestFinished(() => agent.destroy());
     const response = await request(port, agent);
     await once(response, "readable");
     const { socket } = response;
@@ -325,7 +320,7 @@ describe("stopping", () => {
     const { port, listener } = await startApp(() => Promise.resolve(pageOf(Readable.from(["abc"]))));
     const askUntilClosed = async (pauseMs: number): Promise<number> => {
       const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-      cleanups.push(async () => agent.destroy());
+      onTestFinished(() => agent.destroy());
       for (let answers = 1; ; answers += 1) {
         const response = await request(port, agent);
         expect([response.statusCode, (await readAll(response)).toString()]).toEqual([
@@ -339,7 +334,7 @@ describe("stopping", () => {
     // Some pause when the service stops.
     const asking = [0, 0, 1, 5, 50, 300].map(askUntilClosed);
     const idle = new http.Agent({ keepAlive: true });
-    cleanups.push(async () => idle.destroy());
+    onTestFinished(() => idle.destroy());
     await readAll(await request(port, idle));
     await sleep(100);
     const stopped = listener.stop();
@@ -356,7 +351,7 @@ describe("stopping", () => {
       Promise.resolve(pageOf(waiting.shift() ?? Readable.from(["c"]))),
     );
     const socket = net.connect(port, "127.0.0.1");
-    cleanups.push(async () => socket.destroy());
+    onTestFinished(() => void socket.destroy());
     let answers = "";
     socket.setEncoding("latin1").on("data", (chunk: string) => (answers += chunk));
     const lines = ["host: x"];

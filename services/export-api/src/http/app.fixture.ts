@@ -1,3 +1,4 @@
+import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createKey, createLogger, createMetrics, parseKey } from "@conversation-export/runtime";
@@ -14,6 +15,7 @@ import type {
   Reader,
 } from "@conversation-export/warehouse";
 import type { FastifyInstance } from "fastify";
+import { onTestFinished } from "vitest";
 import { createAuthThrottle } from "../admission/auth-throttle.ts";
 import { createKnownKeys } from "../admission/known-keys.ts";
 import { createExportApp, type ExportAppDeps } from "../export-app.ts";
@@ -236,6 +238,16 @@ export type TestApp = {
   readonly app: FastifyInstance;
   readonly logLines: Record<string, unknown>[];
   metricsText(): Promise<string>;
+};
+
+/** Closed when the test has finished. */
+export const listen = async (app: FastifyInstance): Promise<number> => {
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  onTestFinished(async () => {
+    app.server.closeAllConnections();
+    await app.close();
+  });
+  return (app.server.address() as AddressInfo).port;
 };
 
 const unbounded = { begin: () => Promise.resolve(() => undefined) };

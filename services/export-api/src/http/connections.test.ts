@@ -1,21 +1,19 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { createListReader, createTestApp, KEY, type TestApp } from "./app.fixture.ts";
+import { createListReader, createTestApp, KEY, listen, type TestApp } from "./app.fixture.ts";
 
 const IDLE_MS = 500;
 
 let test: TestApp | undefined;
 const sockets: Socket[] = [];
-afterEach(async () => {
+afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  await test?.app.close();
 });
 
-const start = async (overrides: Parameters<typeof createTestApp>[1]): Promise<number> => {
+const start = (overrides: Parameters<typeof createTestApp>[1]): Promise<number> => {
   test = createTestApp(createListReader({}).reader, overrides);
-  await test.app.listen({ host: "127.0.0.1", port: 0 });
-  return (test.app.server.address() as AddressInfo).port;
+  return listen(test.app);
 };
 
 const open = async (port: number, text: string): Promise<Socket> => {

@@ -1,9 +1,8 @@
-import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
 import type { ApiClient } from "@conversation-export/warehouse";
 import Fastify, { type FastifyError } from "fastify";
-import { onTestFinished } from "vitest";
 import { answerTo, renderError } from "./api-error.ts";
+import { listen } from "./app.fixture.ts";
 import type { Endpoint } from "../operations/endpoint.ts";
 import { lingerBeforeClose } from "./answer-end.ts";
 
@@ -60,12 +59,7 @@ export const serve = async (endpoints: readonly Endpoint[]): Promise<Served> => 
       });
     }
   }
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  onTestFinished(() => {
-    app.server.closeAllConnections();
-    return app.close();
-  });
-  const { port } = app.server.address() as AddressInfo;
+  const port = await listen(app);
   const url = `http://127.0.0.1:${port}`;
   return {
     port,
