@@ -408,9 +408,9 @@ describe("the document", () => {
     }
   });
 
-  it.each(
-    named(secured),
-  )("has an example of what %s answers, which fits its schema, with a record in each line", (_, { operation }) => {
+  it.each(named(secured))("has an example of %s that fits its schema, with a record in each line", (_, {
+    operation,
+  }) => {
     const { "application/json": json, [PARQUET_TYPE]: _file, ...lines } = responseOf(operation, 200).content;
     expect(json?.example).toBeDefined();
     expect(checkOf(json?.schema ?? {}).safeParse(json?.example)).toMatchObject({ success: true });
