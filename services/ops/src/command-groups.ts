@@ -45,19 +45,13 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly CommandSet[]>> = {
       descriptions: {
         status: "show on one screen how everything is, with a mark where an alert would fire",
       },
-      load: async () => {
-        const { addStatusCommand } = await import("./commands/status-command.ts");
-        return (program, deps) => addStatusCommand(program, deps, deps.setExitCode);
-      },
+      load: async () => (await import("./commands/status-command.ts")).addStatusCommand,
     },
     {
       descriptions: {
         doctor: "check every server, setting, grant and topic, and say what to do",
       },
-      load: async () => {
-        const { addDoctorCommand } = await import("./commands/doctor-command.ts");
-        return (program, deps) => addDoctorCommand(program, deps, deps.setExitCode);
-      },
+      load: async () => (await import("./commands/doctor-command.ts")).addDoctorCommand,
     },
     {
       descriptions: {

@@ -1,15 +1,10 @@
 import type { Command } from "commander";
-import type { CommandDeps } from "./command-deps.ts";
+import type { ProgramDeps } from "./command-deps.ts";
 import { examine } from "../doctor/examine.ts";
 import { exitCodeOfFindings, renderFindings } from "../doctor/finding.ts";
-import type { ExitCode } from "../explain/exit-code.ts";
 import { renderJson } from "../output/print.ts";
 
-export const addDoctorCommand = (
-  program: Command,
-  { env, print }: CommandDeps,
-  setExitCode: (code: ExitCode) => void,
-): void => {
+export const addDoctorCommand = (program: Command, { env, print, setExitCode }: ProgramDeps): void => {
   program
     .command("doctor")
     .option("--json", "print JSON")

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { readTopics } from "../config.ts";
-import type { ExitCode } from "../explain/exit-code.ts";
-import { EXIT } from "../explain/exit-code.ts";
+import { EXIT, type ExitCode } from "../explain/exit-code.ts";
 import { renderJson } from "../output/print.ts";
 import { look } from "../status/look.ts";
 import { showPartitions } from "../status/partitions.ts";
@@ -14,7 +13,7 @@ import {
   type StatusConnections,
 } from "../status/status-connections.ts";
 import { wholeNumber } from "./arguments.ts";
-import type { CommandDeps, JsonOption } from "./command-deps.ts";
+import type { JsonOption, ProgramDeps } from "./command-deps.ts";
 
 /** A server closes connections that are silent for longer. */
 const KEEP_EVERY_MS = 2_000;
@@ -33,12 +32,8 @@ type StatusOptions = {
   readonly partitions?: true;
 } & JsonOption;
 
-export const addStatusCommand = (
-  program: Command,
-  deps: CommandDeps,
-  setExitCode: (code: ExitCode) => void,
-): void => {
-  const { env, print, screen, now } = deps;
+export const addStatusCommand = (program: Command, deps: ProgramDeps): void => {
+  const { env, print, screen, now, setExitCode } = deps;
 
   const watch = async (
     lookOnce: () => Promise<ExitCode>,
