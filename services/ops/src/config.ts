@@ -1,4 +1,4 @@
-import { LIST_NAMES } from "@conversation-export/domain";
+import { LIST_NAMES, type ListName } from "@conversation-export/domain";
 import {
   type ClickhouseCluster,
   type ClickhouseServer,
@@ -77,8 +77,9 @@ export const readBusConfig = (env: Environment): BusConfig => {
   return { ...servers, ...names, topics: Object.values(topics) };
 };
 
-export const readTopics = (env: Environment): readonly string[] =>
-  Object.values(readSettings({ topics: shared.eventTopicsOf(LIST_NAMES) }, env).topics);
+export type EventTopics = Readonly<Record<ListName, string>>;
+
+export const readTopics = (env: Environment): EventTopics => shared.eventTopicsOf(LIST_NAMES)(env);
 
 export const readQueueConfig = (env: Environment): RedisServer => serverSettings.redis(env);
 
@@ -102,11 +103,8 @@ export const readOperator = (env: Environment): string => {
   ]);
 };
 
-const REQUEST_SECRET = { idSecret: shared.cursorSecret };
-
 /** The cursor secret of export-api. */
-export const readRequestSecret = (env: Environment): Settings<typeof REQUEST_SECRET> =>
-  readSettings(REQUEST_SECRET, env);
+export const readRequestSecret = (env: Environment): string => shared.cursorSecret(env);
 
 export const readSuppressionSecret = (env: Environment): string => shared.suppressionSecret(env);
 

@@ -85,7 +85,7 @@ Examples:
     .action(async (options: StatusOptions) => {
       if (options.partitions === true) return showPartitions(deps, options.json === true);
       const topics = readTopics(env);
-      const connections = createStatusConnections(env, () => now().getTime());
+      const connections = createStatusConnections(env);
       const show = (status: Status): void => {
         if (options.json === true) {
           const fields = statusFields(status);

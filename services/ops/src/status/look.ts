@@ -1,9 +1,27 @@
 import { deadLetterTopic, LIST_NAMES } from "@conversation-export/domain";
 import { ConfigError } from "@conversation-export/runtime";
-import { countReplayed } from "@conversation-export/warehouse";
+import {
+  countReplayed,
+  createRequestCompletion,
+  createUnregisteredClientReader,
+  createVersionReader,
+  createWatermarkReader,
+  createWindowStore,
+  type OpenRequests,
+} from "@conversation-export/warehouse";
+import type { EventTopics } from "../config.ts";
 import { lagOf, readLag } from "../connect/read-lag.ts";
 import { exitCodeOf, explain } from "../explain/explain.ts";
-import type { Asked, Kafka, DeadLetterCount, Processes, Status, Tables, TopicLag } from "./status.ts";
+import {
+  type Asked,
+  type DeadLetterCount,
+  type Kafka,
+  type Processes,
+  secondsSince,
+  type Status,
+  type Tables,
+  type TopicLag,
+} from "./status.ts";
 import type { StatusConnections } from "./status-connections.ts";
 import { THRESHOLDS } from "./thresholds.ts";
 
@@ -76,17 +94,15 @@ const readDeadLetters = async (
 
 const readWatermarks = (
   { warehouse }: StatusConnections,
-  topics: readonly string[],
+  topics: EventTopics,
   at: Date,
 ): Promise<Record<string, number | null>> =>
-  warehouse.use(async ({ watermarks }) => {
-    const marks = await watermarks.load();
+  warehouse.use(async ({ session }) => {
+    const marks = await createWatermarkReader({ session }).load();
     return Object.fromEntries(
-      topics.map((topic, index) => {
-        const list = LIST_NAMES[index];
-        const micros = list === undefined ? undefined : marks[list];
-        const age = micros === undefined ? null : Math.floor((at.getTime() - micros / 1000) / 1000);
-        return [topic, age === null ? null : Math.max(0, age)];
+      LIST_NAMES.map((list) => {
+        const micros = marks[list];
+        return [topics[list], micros === undefined ? null : secondsSince(at, micros / 1000)];
       }),
     );
   });
@@ -98,8 +114,8 @@ const readBrokers = ({ bus }: StatusConnections): Promise<Kafka> =>
   });
 
 const readTables = ({ warehouse }: StatusConnections): Promise<Tables> =>
-  warehouse.use(async ({ versions }) => {
-    const { server, migrations } = await versions.load();
+  warehouse.use(async ({ session, config }) => {
+    const { server, migrations } = await createVersionReader({ session, topology: config }).load();
     const names = (state: string) => migrations.flatMap((one) => (one.state === state ? [one.name] : []));
     return {
       clickhouse: server,
@@ -125,10 +141,15 @@ const allOf = async <T extends object>(parts: { [Name in keyof T]: Promise<T[Nam
   return Object.fromEntries(await Promise.all(entries)) as T;
 };
 
-/** No part takes longer than twice `QUESTION_MS`. `topics` in the order of the lists. */
+const readOpenRequests = ({ warehouse }: StatusConnections, at: Date): Promise<OpenRequests> =>
+  warehouse.use(({ session, settings }) =>
+    createRequestCompletion({ session, now: Date.now }).open(at.getTime() - settings.erasureDeadlineMs),
+  );
+
+/** No part takes longer than twice `QUESTION_MS`. */
 export const look = async (
   connections: StatusConnections,
-  topics: readonly string[],
+  topics: EventTopics,
   at: Date,
 ): Promise<Status> => {
   const { bus, warehouse, queue } = connections;
@@ -138,10 +159,14 @@ export const look = async (
     deadLetters: asked(readDeadLetters(connections, at)),
     brokers: asked(readBrokers(connections)),
     watermarks: asked(readWatermarks(connections, topics, at)),
-    windows: asked(warehouse.use((client) => client.windows.countStates())),
-    erasures: asked(warehouse.use(({ requests, deadlineMs }) => requests.open(at.getTime() - deadlineMs))),
+    windows: asked(
+      warehouse.use(({ session, settings: { windowSeconds } }) =>
+        createWindowStore({ session, windowSeconds }).countStates(),
+      ),
+    ),
+    erasures: asked(readOpenRequests(connections, at)),
     tables: asked(readTables(connections)),
-    clients: asked(warehouse.use((client) => client.clients.list())),
+    clients: asked(warehouse.use(({ session }) => createUnregisteredClientReader({ session }).list())),
     queues: asked(queue.use(({ jobs }) => jobs.backlog(at.getTime() - THRESHOLDS.recentMs))),
     held: asked(queue.use(({ jobs }) => jobs.heldSchedules())),
     processes: asked(readProcesses(connections)),

@@ -1,14 +1,12 @@
 import { REFUSES_WRITES } from "../explain/explain.ts";
 import { EXIT } from "../explain/exit-code.ts";
-import { failuresOf, type PartName, type Status } from "./status.ts";
+import { failuresOf, type PartName, secondsSince, type Status } from "./status.ts";
 import { patienceOf, THRESHOLDS } from "./thresholds.ts";
 
 /** Alerts fire if it stays. */
 export type Mark = { readonly part: PartName; readonly alert: string; readonly found: string };
 
 const mark = (part: PartName, alert: string, found: string): Mark => ({ part, alert, found });
-
-const secondsSince = (at: Date, instant: number): number => Math.floor((at.getTime() - instant) / 1000);
 
 const ofTopics = ({ lag, watermarks, deadLetters }: Status): Mark[] => {
   const found: Mark[] = [];

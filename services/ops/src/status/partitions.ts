@@ -1,10 +1,11 @@
 import { formatTimestampZ, LIST_NAMES } from "@conversation-export/domain";
 import { createWatermarkStore } from "@conversation-export/warehouse";
 import type { CommandDeps } from "../commands/command-deps.ts";
-import { readBusConfig, readWarehouseConfig } from "../config.ts";
+import { readBusConfig, readTopics, readWarehouseConfig } from "../config.ts";
 import { withAdmin, withWarehouse } from "../connect/connections.ts";
 import { lagOf, readLag } from "../connect/read-lag.ts";
 import { renderJson, renderTable } from "../output/print.ts";
+import { secondsSince } from "./status.ts";
 
 export const showPartitions = async (
   { env, print, now }: Pick<CommandDeps, "env" | "print" | "now">,
@@ -14,16 +15,16 @@ export const showPartitions = async (
   const warehouse = readWarehouseConfig(env);
   const watermarks = await withWarehouse(warehouse, (session) => createWatermarkStore({ session }).load());
   const partitions = await withAdmin(bus, (admin) => readLag(admin, bus));
-  const lists = bus.topics.flatMap((topic, at) => {
-    const list = LIST_NAMES[at];
-    const micros = list === undefined ? undefined : watermarks[list];
+  const topics = readTopics(env);
+  const lists = LIST_NAMES.map((list) => {
+    const topic = topics[list];
+    const micros = watermarks[list];
     return {
       topic,
-      list: list ?? topic,
+      list,
       lag: lagOf(topic, partitions),
       watermark: micros === undefined ? null : formatTimestampZ(micros),
-      watermark_age_seconds:
-        micros === undefined ? null : Math.max(0, Math.round((now().getTime() - micros / 1000) / 1000)),
+      watermark_age_seconds: micros === undefined ? null : secondsSince(now(), micros / 1000),
     };
   });
   if (json) return print(renderJson({ group: bus.groupId, topics: lists, partitions }));

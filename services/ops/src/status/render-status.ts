@@ -1,24 +1,10 @@
 import { namedClients } from "../output/client-names.ts";
 import { renderColumns, renderTable } from "../output/print.ts";
 import { type Mark, marksOf, runbookOf } from "./marks.ts";
-import { failuresOf, type Kafka, type PartName, type Processes, type Status } from "./status.ts";
+import { failuresOf, type Kafka, PART_NAMES, type Processes, secondsSince, type Status } from "./status.ts";
 
 const UNKNOWN = "?";
 const NONE = "-";
-
-const NAMES: Readonly<Record<PartName, string>> = {
-  lag: "lag",
-  deadLetters: "dead letters",
-  brokers: "brokers",
-  watermarks: "watermarks",
-  windows: "windows",
-  erasures: "erasures",
-  tables: "tables",
-  clients: "clients",
-  queues: "queues",
-  held: "held schedules",
-  processes: "processes",
-};
 
 /** 42 s, 7 min, 3.5 h, 12 d. */
 const duration = (seconds: number): string => {
@@ -29,7 +15,7 @@ const duration = (seconds: number): string => {
 };
 
 const since = (at: Date, instant: number | null): string =>
-  instant === null ? NONE : duration(Math.max(0, Math.floor((at.getTime() - instant) / 1000)));
+  instant === null ? NONE : duration(secondsSince(at, instant));
 
 const topics = ({ lag, watermarks, deadLetters }: Status): string => {
   const names = new Set([
@@ -123,7 +109,7 @@ const facts = ({ at, windows, erasures, tables, clients, brokers, processes }: S
 
 const marked = (marks: readonly Mark[]): string =>
   renderColumns(
-    marks.map(({ part, alert, found }) => ["!", alert, `${NAMES[part]}: ${found}`, runbookOf(alert)]),
+    marks.map(({ part, alert, found }) => ["!", alert, `${PART_NAMES[part]}: ${found}`, runbookOf(alert)]),
   );
 
 export const renderStatus = (status: Status): string => {
@@ -143,7 +129,7 @@ export const renderStatus = (status: Status): string => {
     facts(status),
     marked(marks),
     failures
-      .map(({ parts, reason }) => `? ${parts.map((part) => NAMES[part]).join(", ")}: ${reason}`)
+      .map(({ parts, reason }) => `? ${parts.map((part) => PART_NAMES[part]).join(", ")}: ${reason}`)
       .join("\n"),
   ]
     .filter((block) => block !== "")
@@ -195,11 +181,11 @@ export const statusFields = (status: Status) => {
     },
     marks: marksOf(status).map((mark) => ({
       ...mark,
-      part: NAMES[mark.part],
+      part: PART_NAMES[mark.part],
       runbook: runbookOf(mark.alert),
     })),
     failed: failuresOf(status).map(({ parts, reason }) => ({
-      parts: parts.map((part) => NAMES[part]),
+      parts: parts.map((part) => PART_NAMES[part]),
       reason,
     })),
   };

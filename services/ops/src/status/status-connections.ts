@@ -7,26 +7,14 @@ import {
   ServiceError,
   within,
 } from "@conversation-export/runtime";
-import {
-  createRequestCompletion,
-  createSession,
-  createUnregisteredClientStore,
-  createVersionReader,
-  createWatermarkStore,
-  createWindowStore,
-  type RequestCompletion,
-  type Session,
-  type UnregisteredClientStore,
-  type VersionReader,
-  type WatermarkReader,
-  type WindowStore,
-} from "@conversation-export/warehouse";
+import { createSession, type Session } from "@conversation-export/warehouse";
 import {
   type BusConfig,
   readBusConfig,
   readQueueConfig,
   readServiceSettings,
   readWarehouseConfig,
+  type ServiceSettings,
   type WarehouseConfig,
 } from "../config.ts";
 import {
@@ -47,12 +35,7 @@ type Bus = { readonly admin: Admin; readonly config: BusConfig };
 type Warehouse = {
   readonly session: Session;
   readonly config: WarehouseConfig;
-  readonly watermarks: WatermarkReader;
-  readonly windows: WindowStore;
-  readonly requests: RequestCompletion;
-  readonly versions: VersionReader;
-  readonly clients: Pick<UnregisteredClientStore, "list">;
-  readonly deadlineMs: number;
+  readonly settings: ServiceSettings;
 };
 type Queue = { readonly jobs: JobClient; readonly server: RedisServer };
 
@@ -80,7 +63,7 @@ export const closeConnections = ({ bus, warehouse, queue }: StatusConnections): 
   within(Promise.all([bus, warehouse, queue].map((one) => one.close())), CLOSE_MS, () => undefined);
 
 /** Opens nothing before its use. */
-export const createStatusConnections = (env: Environment, now: () => number): StatusConnections => ({
+export const createStatusConnections = (env: Environment): StatusConnections => ({
   bus: createKeptConnection<Bus>({
     open: async () => {
       const config = readBusConfig(env);
@@ -110,17 +93,7 @@ export const createStatusConnections = (env: Environment, now: () => number): St
         maxConnections: 1,
       });
       const session = own.with({ timeoutMs: STATEMENT_MS });
-      const client = {
-        session,
-        config,
-        watermarks: createWatermarkStore({ session }),
-        windows: createWindowStore({ session, windowSeconds: settings.windowSeconds }),
-        requests: createRequestCompletion({ session, now }),
-        versions: createVersionReader({ session, topology: config }),
-        clients: createUnregisteredClientStore({ session }),
-        deadlineMs: settings.erasureDeadlineMs,
-      };
-      return { client, close: own.close };
+      return { client: { session, config, settings }, close: own.close };
     },
     explain: (error, { config }) => explainStore(error, config),
     late: lateOf("ClickHouse"),

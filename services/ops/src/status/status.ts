@@ -64,25 +64,28 @@ export type Status = {
 
 export type PartName = Exclude<keyof Status, "at">;
 
-export const PARTS: readonly PartName[] = [
-  "lag",
-  "deadLetters",
-  "brokers",
-  "watermarks",
-  "windows",
-  "erasures",
-  "tables",
-  "clients",
-  "queues",
-  "held",
-  "processes",
-];
+export const PART_NAMES: Readonly<Record<PartName, string>> = {
+  lag: "lag",
+  deadLetters: "dead letters",
+  brokers: "brokers",
+  watermarks: "watermarks",
+  windows: "windows",
+  erasures: "erasures",
+  tables: "tables",
+  clients: "clients",
+  queues: "queues",
+  held: "held schedules",
+  processes: "processes",
+};
+
+export const secondsSince = (at: Date, instant: number): number =>
+  Math.max(0, Math.floor((at.getTime() - instant) / 1000));
 
 /** Grouped by reason. */
 export const failuresOf = (
   status: Status,
 ): { readonly parts: readonly PartName[]; readonly reason: string; readonly exitCode: ExitCode }[] => {
-  const failed = PARTS.flatMap((part) => {
+  const failed = (Object.keys(PART_NAMES) as PartName[]).flatMap((part) => {
     const asked = status[part];
     return asked.reason === null ? [] : [{ part, reason: asked.reason, exitCode: asked.exitCode }];
   });
