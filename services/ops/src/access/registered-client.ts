@@ -1,13 +1,9 @@
-import type { ClientRow, ClientStore } from "@conversation-export/warehouse";
+import type { ClientStore } from "@conversation-export/warehouse";
 import { CommandError } from "../explain/explain.ts";
 import type { CommandDeps } from "../commands/command-deps.ts";
 import { withClientStore } from "./client-store.ts";
 
-/** Deleted ones too; null: never registered. */
-export const findClient = (id: string, deps: Pick<CommandDeps, "env" | "now">): Promise<ClientRow | null> =>
-  withClientStore(deps, (store) => store.findClient(id));
-
-/** null: all clients. @throws CommandError */
+/** Deleted ones too; null: all clients. @throws CommandError */
 export const requireKnown = async (store: Pick<ClientStore, "findClient">, id: string | null) => {
   if (id === null || (await store.findClient(id)) !== null) return;
   throw new CommandError(`there is no client ${id}: \`export-ops clients list\` shows those that exist`);
@@ -26,7 +22,7 @@ export const warnUnlessRegistered = async (
   id: string | undefined,
   deps: Pick<CommandDeps, "env" | "now" | "say">,
 ): Promise<void> => {
-  if (id === undefined || (await findClient(id, deps)) !== null) return;
+  if (id === undefined || (await withClientStore(deps, (store) => store.findClient(id))) !== null) return;
   deps.say(
     `warning: no client ${id} is registered; events that name it are processed nevertheless. \`export-ops clients list\` shows the registered clients`,
   );

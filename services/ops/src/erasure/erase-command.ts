@@ -1,8 +1,8 @@
 import { audited } from "../audit/audited.ts";
 import type { DataSubject } from "@conversation-export/domain";
-import { createRequestStore, type DataSubjectRequest } from "@conversation-export/warehouse";
+import { createClientStore, type DataSubjectRequest } from "@conversation-export/warehouse";
 import type { Command } from "commander";
-import { findClient } from "../access/registered-client.ts";
+import { requireKnown } from "../access/registered-client.ts";
 import { clientId } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import { readQueueConfig, readRequestSecret, readWarehouseConfig } from "../config.ts";
@@ -26,12 +26,6 @@ type EraseOptions = {
 
 export const addEraseCommand = (program: Command, deps: CommandDeps): void => {
   const { env, print, now } = deps;
-
-  const requireClient = async (id: string): Promise<void> => {
-    // Records of a deleted client still exist.
-    if ((await findClient(id, deps)) !== null) return;
-    throw new CommandError(`there is no client ${id}: \`export-ops clients list\` shows those that exist`);
-  };
 
   const erase = program
     .command("erase")
@@ -78,13 +72,11 @@ Examples:
       const redis = readQueueConfig(env);
       const secret = id === undefined ? readRequestSecret(env) : undefined;
       const subject = id === undefined ? await subjectOf(options) : undefined;
-      const erase = async () => {
-        await requireClient(client);
-        await withWarehouse(warehouse, async (session) => {
-          const requests =
-            secret === undefined
-              ? storedRequests(session, now)
-              : createRequestStore({ session, now: () => now().getTime(), ...secret });
+      const erase = () =>
+        withWarehouse(warehouse, async (session) => {
+          // Records of a deleted client still exist.
+          await requireKnown(createClientStore({ session, now: () => now().getTime() }), client);
+          const requests = storedRequests(session, now, secret);
           const found = id === undefined ? null : await requests.find(client, id);
           if (id !== undefined && found === null) {
             throw new CommandError(`the client ${client} has no request ${id}`);
@@ -104,7 +96,6 @@ Examples:
             await followRequest(jobs, request, requests, options, deps);
           });
         });
-      };
       // Without --yes a request is only shown.
       await (options.yes === true ? audited(command, deps, erase) : erase());
     });
