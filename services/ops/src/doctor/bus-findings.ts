@@ -1,9 +1,7 @@
-import type { Admin } from "@conversation-export/bus";
+import type { Admin, NewTopic } from "@conversation-export/bus";
 import { deadLetterTopic } from "@conversation-export/domain";
-import { ServiceError } from "@conversation-export/runtime";
 import type { BusConfig, ServiceSettings } from "../config.ts";
 import { fetchLag, withAdmin } from "../connect/connections.ts";
-import { innermostMessage } from "../explain/explain.ts";
 import { wantedTopics } from "../setup/topics.ts";
 import { applying, attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { type TopicFacts, topicFindings, type TopicKind } from "./topic-findings.ts";
@@ -11,32 +9,21 @@ import { type TopicFacts, topicFindings, type TopicKind } from "./topic-findings
 const AREA = "Kafka";
 const { ok, warning, problem } = findingsOf(AREA);
 
-const isMissing = (error: unknown): boolean =>
-  error instanceof ServiceError && /does not host this topic|UNKNOWN_TOPIC/i.test(innermostMessage(error));
-
 const kindOf = (topic: string, { topics }: BusConfig): TopicKind => {
   if (topics.includes(topic)) return "events";
   return topics.some((events) => deadLetterTopic(events) === topic) ? "dead-letters" : "commands";
 };
 
-/** null for a missing topic. */
-const readTopics = (admin: Admin, config: BusConfig): Promise<(Omit<TopicFacts, "partitions"> | null)[]> =>
-  Promise.all(
-    wantedTopics(config, { partitions: 1, replication: 1 }).map(async ({ topic, config: wanted = {} }) => {
-      try {
-        // Before the offsets, which fail for all topics if one is missing.
-        const settings = await admin.topicConfig(topic);
-        return { topic, kind: kindOf(topic, config), config: settings, wanted };
-      } catch (error) {
-        if (isMissing(error)) return null;
-        throw error;
-      }
-    }),
-  );
-
-const withPartitions = async (admin: Admin, facts: Omit<TopicFacts, "partitions">): Promise<TopicFacts> => ({
-  ...facts,
-  partitions: (await admin.fetchOffsets(facts.topic)).length,
+const readTopic = async (
+  admin: Admin,
+  bus: BusConfig,
+  { topic, config: wanted = {} }: NewTopic,
+): Promise<TopicFacts> => ({
+  topic,
+  kind: kindOf(topic, bus),
+  partitions: (await admin.fetchOffsets(topic)).length,
+  config: await admin.topicConfig(topic),
+  wanted,
 });
 
 const groupFindings = async (admin: Admin, config: BusConfig): Promise<Findings> => {
@@ -74,12 +61,11 @@ export const memberFinding = (members: number, groupId: string): Finding =>
 export const busFindings = (config: BusConfig, settings: ServiceSettings): Promise<Findings> =>
   attempt(AREA, "brokers", () =>
     withAdmin(config, async (admin) => {
-      const found = await readTopics(admin, config);
-      const topics = await Promise.all(
-        found.flatMap((facts) => (facts === null ? [] : [withPartitions(admin, facts)])),
-      );
-      const names = wantedTopics(config, { partitions: 1, replication: 1 }).map(({ topic }) => topic);
-      const missing = names.filter((_, at) => found[at] === null);
+      const there = new Set(await admin.listTopics());
+      const wanted = wantedTopics(config, { partitions: 1, replication: 1 });
+      const missing = wanted.flatMap(({ topic }) => (there.has(topic) ? [] : [topic]));
+      const present = wanted.filter(({ topic }) => there.has(topic));
+      const topics = await Promise.all(present.map((one) => readTopic(admin, config, one)));
       const group = config.topics.some((topic) => missing.includes(topic))
         ? []
         : await attempt(AREA, `group ${config.groupId}`, () => groupFindings(admin, config));
@@ -90,14 +76,14 @@ export const busFindings = (config: BusConfig, settings: ServiceSettings): Promi
             problem(
               "topics",
               `not there: ${missing.join(", ")}`,
-              "create them with `export-ops topics create`; if they have other names, set the TOPIC_ variables",
+              "create them with `export-ops topics create`; if they have other names, set the TOPIC_ variables; if they exist, let this user describe them",
             ),
         ]),
         ...topics.flatMap((facts) => topicFindings(facts, settings)),
         ...group,
-        ...(await attempt(AREA, "ingest", async () => [
+        ...(await attempt(AREA, "ingest", async () =>
           memberFinding(await admin.fetchMembers(config.groupId), config.groupId),
-        ])),
+        )),
       ];
     }),
   );

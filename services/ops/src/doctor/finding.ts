@@ -50,10 +50,10 @@ export const failedFinding = (area: string, name: string, error: unknown): Findi
 export const attempt = async (
   area: string,
   name: string,
-  check: () => Promise<Findings> | Findings,
+  check: () => Promise<Finding | Findings>,
 ): Promise<Findings> => {
   try {
-    return await check();
+    return [await check()].flat();
   } catch (error) {
     return [failedFinding(area, name, error)];
   }

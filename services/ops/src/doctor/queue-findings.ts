@@ -78,16 +78,16 @@ export const queueFindings = (server: RedisServer, warehouse: WarehouseConfig | 
   attempt(AREA, "server", () =>
     withJobClient(server, async (jobs) => [
       ...(await serverFindings(jobs, redisPlace(server))),
-      ...(await attempt(AREA, "jobs processes", async () => [
+      ...(await attempt(AREA, "jobs processes", async () =>
         processFinding(
           await Promise.all(JOB_NAMES.map((name) => jobs.workers(name))),
           (await jobs.schedules()).length > 0,
         ),
-      ])),
+      )),
       ...(warehouse === null ? [] : await redisOtherFindings(server, warehouse)),
-      ...(await attempt(AREA, "schedules", async () => [await scheduleFinding(jobs)])),
-      ...(await attempt(AREA, "failed jobs", async () => [
+      ...(await attempt(AREA, "schedules", () => scheduleFinding(jobs))),
+      ...(await attempt(AREA, "failed jobs", async () =>
         failedFinding(await jobs.list({ states: ["failed"], limit: MOST_FAILED })),
-      ])),
+      )),
     ]),
   );

@@ -43,7 +43,7 @@ export const redisOtherFindings = async (
       withRedis(server, (redis) => redis.ownId()),
       withWarehouse(warehouse, (session) => createCoordination({ session }).processes()),
     ]);
-    return [redisOtherFinding(own, redisPlace(server), alive)];
+    return redisOtherFinding(own, redisPlace(server), alive);
   });
   return found.filter(({ state }) => state !== "away");
 };

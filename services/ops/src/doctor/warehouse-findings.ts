@@ -3,14 +3,16 @@ import { createSubjectHash } from "@conversation-export/suppression";
 import {
   createClientStore,
   createInspector,
+  createSession,
   createUnregisteredClientStore,
   createWatermarkStore,
   type Inspector,
   type KeyRow,
   type ReplicaCounts,
+  type Session,
 } from "@conversation-export/warehouse";
 import type { ServiceUsers, WarehouseConfig } from "../config.ts";
-import { explainStore, requireClickhouse, withWarehouse } from "../connect/connections.ts";
+import { explainStore, requireClickhouse } from "../connect/connections.ts";
 import { clientUserFindings } from "./client-user-findings.ts";
 import { namedClients } from "../output/client-names.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
@@ -141,10 +143,8 @@ const OLD_KEY_DAYS = 365;
 /** A consumer needs some days to change its key. */
 const EXPIRES_SOON_DAYS = 14;
 
-const keyFinding = async (server: WarehouseConfig): Promise<Finding> => {
-  const keys = await withWarehouse(server, (session) =>
-    createClientStore({ session, now: Date.now }).listKeys(null),
-  );
+const keyFinding = async (session: Session): Promise<Finding> => {
+  const keys = await createClientStore({ session, now: Date.now }).listKeys(null);
   const daysTo = (instant: string): number => (Date.parse(instant) - Date.now()) / DAY_MS;
   const used = keys.filter(
     ({ revoked, expiresAt }) => !revoked && (expiresAt === null || daysTo(expiresAt) > 0),
@@ -165,8 +165,8 @@ const keyFinding = async (server: WarehouseConfig): Promise<Finding> => {
 
 const OLD_WATERMARK_MS = 10 * 60_000;
 
-const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
-  const marks = await withWarehouse(server, (session) => createWatermarkStore({ session }).load());
+const watermarkFinding = async (session: Session): Promise<Finding> => {
+  const marks = await createWatermarkStore({ session }).load();
   const ages = LIST_NAMES.flatMap((list) => {
     const at = marks[list];
     return at === undefined ? [] : [[list, Date.now() - at / 1000] as const];
@@ -178,8 +178,8 @@ const watermarkFinding = async (server: WarehouseConfig): Promise<Finding> => {
   return problem("watermarks", text, advice);
 };
 
-const clientFinding = async (server: WarehouseConfig): Promise<Finding> => {
-  const clients = await withWarehouse(server, (session) => createUnregisteredClientStore({ session }).list());
+const clientFinding = async (session: Session): Promise<Finding> => {
+  const clients = await createUnregisteredClientStore({ session }).list();
   if (clients.length === 0) return ok("clients", "no events of clients that are not registered");
   const advice =
     "register them with `export-ops clients create`, or have the platform correct `clientid` and export the records again: nobody can read these";
@@ -192,7 +192,9 @@ export const warehouseFindings = async (
   users: ServiceUsers,
   about: { readonly erasureDeadlineMs: number; readonly secret: string | null },
 ): Promise<Findings> => {
-  const inspector = createInspector({ ...server, application: "export-ops", topology: server });
+  const access = { ...server, application: "export-ops", topology: server };
+  const inspector = createInspector(access);
+  const session = createSession(access);
   const explained = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
@@ -208,22 +210,22 @@ export const warehouseFindings = async (
     });
     // It does not answer: further checks would time out.
     if (answers.length === 1) return answers;
-    const checks: [string, () => Promise<Findings>][] = [
-      ["schema", async () => [await schemaFinding(inspector)]],
-      ["views", async () => [await viewFinding(inspector)]],
+    const checks: [string, () => Promise<Finding | Findings>][] = [
+      ["schema", () => schemaFinding(inspector)],
+      ["views", () => viewFinding(inspector)],
       ["client users", async () => clientUserFindings(await inspector.clientUsers())],
       ["disk", () => diskFindings(inspector)],
       ["parts", () => partFindings(inspector)],
       ["mutations", () => mutationFindings(inspector)],
       ["replicas", async () => replicaStateFindings(await inspector.replicaStates())],
-      ["settings", async () => [await settingFinding(inspector)]],
-      ["watermarks", async () => [await watermarkFinding(server)]],
-      ["clients", async () => [await clientFinding(server)]],
-      ["keys", async () => [await keyFinding(server)]],
-      ["erasure requests", async () => [await requestFinding(inspector, about.erasureDeadlineMs)]],
+      ["settings", () => settingFinding(inspector)],
+      ["watermarks", () => watermarkFinding(session)],
+      ["clients", () => clientFinding(session)],
+      ["keys", () => keyFinding(session)],
+      ["erasure requests", () => requestFinding(inspector, about.erasureDeadlineMs)],
       [
         "suppression secret",
-        async () => (about.secret === null ? [] : [await secretFinding(inspector, about.secret)]),
+        async () => (about.secret === null ? [] : secretFinding(inspector, about.secret)),
       ],
     ];
     const tables = await Promise.all(
@@ -246,6 +248,6 @@ export const warehouseFindings = async (
     );
     return [...answers, ...tables.flat(), ...unreplicated, ...asked.flat()];
   } finally {
-    await inspector.close();
+    await Promise.all([inspector.close(), session.close()]);
   }
 };
