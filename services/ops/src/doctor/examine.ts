@@ -6,6 +6,7 @@ import {
   readServiceSettings,
   readServiceUsers,
   readSuppressionSecret,
+  readTopics,
   readWarehouseConfig,
 } from "../config.ts";
 import { busFindings } from "./bus-findings.ts";
@@ -59,7 +60,9 @@ export const examine = async (env: Environment): Promise<Findings> => {
           secret: suppression.value,
         }),
     bus.value === null || settings.value === null ? [] : busFindings(bus.value, settings.value),
-    bus.value === null || warehouse.value === null ? [] : identityFindings(bus.value, warehouse.value),
+    bus.value === null || warehouse.value === null
+      ? []
+      : identityFindings(bus.value, readTopics(env), warehouse.value),
     queue.value === null ? [] : queueFindings(queue.value, warehouse.value),
   ]);
   const open = cleartextFindings({ warehouse: warehouse.value, bus: bus.value, queue: queue.value });

@@ -1,6 +1,7 @@
-import { LIST_NAMES, type ListName } from "@conversation-export/domain";
+import { LIST_NAMES } from "@conversation-export/domain";
+import type { KafkaServers } from "@conversation-export/runtime";
 import { createWatermarkStore, type TopicIdentity } from "@conversation-export/warehouse";
-import type { BusConfig, WarehouseConfig } from "../config.ts";
+import type { EventTopics, WarehouseConfig } from "../config.ts";
 import { withAdmin, withWarehouse } from "../connect/connections.ts";
 import { attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 
@@ -47,26 +48,28 @@ export const topicIdFindings = (
 const UNKNOWN: TopicIdentity = { topicId: null, createdAnew: null };
 
 /** Other checks report absent servers. */
-export const identityFindings = async (bus: BusConfig, warehouse: WarehouseConfig): Promise<Findings> => {
+export const identityFindings = async (
+  bus: KafkaServers,
+  topics: EventTopics,
+  warehouse: WarehouseConfig,
+): Promise<Findings> => {
   const found = await attempt(AREA, "topic ids", async () => {
     const [ids, known] = await Promise.all([
       withAdmin(bus, async (admin) => {
         const there = new Set(await admin.listTopics());
         // Another check names missing ones.
-        const topics = bus.topics.filter((topic) => there.has(topic));
+        const present = Object.values(topics).filter((topic) => there.has(topic));
         return new Map(
-          await Promise.all(topics.map(async (topic) => [topic, await admin.fetchTopicId(topic)] as const)),
+          await Promise.all(present.map(async (topic) => [topic, await admin.fetchTopicId(topic)] as const)),
         );
       }),
       withWarehouse(warehouse, (session) => createWatermarkStore({ session }).loadTopics()),
     ]);
     return topicIdFindings(
-      bus.topics.flatMap((topic, at) => {
-        const list: ListName | undefined = LIST_NAMES[at];
+      LIST_NAMES.flatMap((list) => {
+        const topic = topics[list];
         const id = ids.get(topic);
-        return id === undefined
-          ? []
-          : { topic, id, known: (list === undefined ? undefined : known[list]) ?? UNKNOWN };
+        return id === undefined ? [] : { topic, id, known: known[list] ?? UNKNOWN };
       }),
       Date.now(),
     );

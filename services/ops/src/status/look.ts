@@ -3,9 +3,9 @@ import { ConfigError } from "@conversation-export/runtime";
 import {
   countReplayed,
   createRequestCompletion,
-  createUnregisteredClientReader,
+  createUnregisteredClientStore,
   createVersionReader,
-  createWatermarkReader,
+  createWatermarkStore,
   createWindowStore,
   type OpenRequests,
 } from "@conversation-export/warehouse";
@@ -98,7 +98,7 @@ const readWatermarks = (
   at: Date,
 ): Promise<Record<string, number | null>> =>
   warehouse.use(async ({ session }) => {
-    const marks = await createWatermarkReader({ session }).load();
+    const marks = await createWatermarkStore({ session }).load();
     return Object.fromEntries(
       LIST_NAMES.map((list) => {
         const micros = marks[list];
@@ -166,7 +166,7 @@ export const look = async (
     ),
     erasures: asked(readOpenRequests(connections, at)),
     tables: asked(readTables(connections)),
-    clients: asked(warehouse.use(({ session }) => createUnregisteredClientReader({ session }).list())),
+    clients: asked(warehouse.use(({ session }) => createUnregisteredClientStore({ session }).list())),
     queues: asked(queue.use(({ jobs }) => jobs.backlog(at.getTime() - THRESHOLDS.recentMs))),
     held: asked(queue.use(({ jobs }) => jobs.heldSchedules())),
     processes: asked(readProcesses(connections)),
