@@ -5,7 +5,8 @@ import { campaignKey, clientId, languageList } from "../commands/arguments.ts";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import { readWarehouseConfig } from "../config.ts";
 import { withWarehouse } from "../connect/connections.ts";
-import { createCampaigns } from "./campaigns.ts";
+import { createCampaigns, type NewCampaign } from "./campaigns.ts";
+import type { OfClient } from "./registered-client.ts";
 
 export const addCampaignCommands = (program: Command, deps: CommandDeps): void => {
   const { env, print, now } = deps;
@@ -36,22 +37,15 @@ Examples:
       [],
     )
     .option("--json", "print JSON")
-    .action(
-      (key: string, options: { client: string; languages: string[] } & JsonOption, command: Command) => {
-        const { client, languages, json = false } = options;
-        return audited(command, deps, () =>
-          withCampaigns((all) => all.create({ clientId: client, key, languages, json })),
-        );
-      },
+    .action((key: string, options: NewCampaign, command: Command) =>
+      audited(command, deps, () => withCampaigns((all) => all.create(key, options))),
     );
   campaigns
     .command("list")
     .description("all campaigns, deleted ones too")
     .option("--client <id>", "only campaigns of this client", clientId)
     .option("--json", "print JSON")
-    .action(({ client, json = false }: { client?: string; json?: boolean }) =>
-      withCampaigns((all) => all.list(client ?? null, json)),
-    );
+    .action((options: OfClient) => withCampaigns((all) => all.list(options)));
   campaigns
     .command("delete")
     .description("delete a campaign; its triggers are answered with 404")
@@ -59,8 +53,6 @@ Examples:
     .requiredOption("--client <id>", "the client that owns it", clientId)
     .option("--json", "print JSON")
     .action((key: string, options: { client: string } & JsonOption, command: Command) =>
-      audited(command, deps, () =>
-        withCampaigns((all) => all.delete(options.client, key, options.json ?? false)),
-      ),
+      audited(command, deps, () => withCampaigns((all) => all.delete(options.client, key, options))),
     );
 };

@@ -12,10 +12,10 @@ it("lists the campaigns of a client, also of a deleted one, and refuses one that
     print: (text) => printed.push(text),
     now: () => new Date(),
   });
-  await campaigns.list("gone", true);
-  await campaigns.list(null, true);
+  await campaigns.list({ client: "gone", json: true });
+  await campaigns.list({ json: true });
   expect(printed).toEqual(["[]", "[]"]);
-  await expect(campaigns.list("nobody", true)).rejects.toMatchObject({
+  await expect(campaigns.list({ client: "nobody", json: true })).rejects.toMatchObject({
     exitCode: 1,
     message: expect.stringContaining("there is no client nobody"),
   });

@@ -1,15 +1,14 @@
 import type { CampaignRow, CampaignStore, ClientStore } from "@conversation-export/warehouse";
+import type { JsonOption } from "../commands/command-deps.ts";
 import { CommandError } from "../explain/explain.ts";
-import { requireActive, requireKnown } from "./registered-client.ts";
+import { type OfClient, requireActive, requireKnown } from "./registered-client.ts";
 import { type Print, renderJson, renderTable } from "../output/print.ts";
 
-type NewCampaign = {
-  readonly clientId: string;
-  readonly key: string;
+export type NewCampaign = {
+  readonly client: string;
   /** Tags; empty: any language. */
   readonly languages: readonly string[];
-  readonly json: boolean;
-};
+} & JsonOption;
 
 const view = (campaign: CampaignRow) => ({
   client_id: campaign.clientId,
@@ -29,7 +28,7 @@ export const createCampaigns = (deps: {
   const { store, clients, print, now } = deps;
 
   return {
-    create: async ({ clientId, key, languages, json }: NewCampaign): Promise<void> => {
+    create: async (key: string, { client: clientId, languages, json }: NewCampaign): Promise<void> => {
       await requireActive(clients, clientId);
       const found = await store.find(clientId, key);
       if (found !== null && !found.deleted) {
@@ -40,14 +39,13 @@ export const createCampaigns = (deps: {
       const createdAt = found?.createdAt ?? now().toISOString();
       const campaign: CampaignRow = { clientId, key, languages, deleted: false, createdAt };
       await store.save(campaign);
-      if (json) print(renderJson(view(campaign)));
-      else print(`created the campaign ${key} of the client ${clientId}`);
+      if (json === true) return print(renderJson(view(campaign)));
+      print(`created the campaign ${key} of the client ${clientId}`);
     },
-    /** `clientId` null: all clients. */
-    list: async (clientId: string | null, json: boolean): Promise<void> => {
+    list: async ({ client: clientId = null, json }: OfClient): Promise<void> => {
       await requireKnown(clients, clientId);
       const campaigns = (await store.list(clientId)).map(view);
-      if (json) return print(renderJson(campaigns));
+      if (json === true) return print(renderJson(campaigns));
       const rows = campaigns.map((row) => [
         row.client_id,
         row.campaign_key,
@@ -57,7 +55,7 @@ export const createCampaigns = (deps: {
       ]);
       print(renderTable(["CLIENT", "CAMPAIGN", "STATE", "LANGUAGES", "CREATED"], rows));
     },
-    delete: async (clientId: string, key: string, json: boolean): Promise<void> => {
+    delete: async (clientId: string, key: string, { json }: JsonOption): Promise<void> => {
       const found = await store.find(clientId, key);
       if (found === null || found.deleted) {
         throw new CommandError(
@@ -68,7 +66,7 @@ export const createCampaigns = (deps: {
       }
       const campaign = { ...found, deleted: true };
       await store.save(campaign);
-      if (json) return print(renderJson(view(campaign)));
+      if (json === true) return print(renderJson(view(campaign)));
       print(`deleted the campaign ${key} of the client ${clientId}; it stops within 5 seconds`);
     },
   };

@@ -2,7 +2,7 @@ import { audited } from "../audit/audited.ts";
 import { LINK_BOUNDS } from "@conversation-export/domain";
 import type { Command } from "commander";
 import { clientId } from "../commands/arguments.ts";
-import type { CommandDeps } from "../commands/command-deps.ts";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import { addSettings, type SettingOptions, settingsOf } from "./client-settings.ts";
 import { withClientStore } from "./client-store.ts";
 import { createClients } from "./clients.ts";
@@ -30,9 +30,7 @@ Examples:
   )
     .option("--json", "print JSON")
     .action((id: string, options: SettingOptions, command: Command) =>
-      audited(command, deps, () =>
-        withClients((all) => all.create(id, settingsOf(options), options.json ?? false)),
-      ),
+      audited(command, deps, () => withClients((all) => all.create(id, settingsOf(options), options))),
     );
   addSettings(
     clients
@@ -47,19 +45,19 @@ Examples:
       if (Object.keys(settings).length === 0) {
         command.error("error: give --link-bounds or --rate-limit or --retention-days");
       }
-      return audited(command, deps, () => withClients((all) => all.set(id, settings, options.json ?? false)));
+      return audited(command, deps, () => withClients((all) => all.set(id, settings, options)));
     });
   clients
     .command("list")
     .description("all clients, deleted ones too")
     .option("--json", "print JSON")
-    .action(({ json = false }: { json?: boolean }) => withClients((all) => all.list(json)));
+    .action((options: JsonOption) => withClients((all) => all.list(options)));
   clients
     .command("delete")
     .description("delete a client; its keys are answered with 404, keys and records stay")
     .argument("<id>", "the client", clientId)
     .option("--json", "print JSON")
-    .action((id: string, { json = false }: { json?: boolean }, command: Command) =>
-      audited(command, deps, () => withClients((all) => all.delete(id, json))),
+    .action((id: string, options: JsonOption, command: Command) =>
+      audited(command, deps, () => withClients((all) => all.delete(id, options))),
     );
 };

@@ -1,5 +1,6 @@
 import { formatRateWindows, type LinkBounds, type RateWindow } from "@conversation-export/domain";
 import type { ClientRow, ClientStore, LimitName } from "@conversation-export/warehouse";
+import type { JsonOption } from "../commands/command-deps.ts";
 import { CommandError } from "../explain/explain.ts";
 import { type Print, renderJson, renderTable } from "../output/print.ts";
 
@@ -62,7 +63,7 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
   };
 
   return {
-    create: async (clientId: string, settings: ClientSettings, json: boolean): Promise<void> => {
+    create: async (clientId: string, settings: ClientSettings, { json }: JsonOption): Promise<void> => {
       const found = await store.findClient(clientId);
       if (found !== null && !found.deleted) {
         throw new CommandError(
@@ -75,38 +76,38 @@ export const createClients = (deps: { store: ClientStore; print: Print; now: () 
         settings,
       );
       await store.saveClient(client);
-      if (json) print(renderJson(view(client)));
-      else if (found === null) print(`created the client ${clientId}`);
+      if (json === true) return print(renderJson(view(client)));
+      if (found === null) print(`created the client ${clientId}`);
       else print(`restored the client ${clientId}; its keys that are not revoked work again`);
-      if (!json && client.linkBounds !== "advancing") print(WHEN_ADVANCING);
+      if (client.linkBounds !== "advancing") print(WHEN_ADVANCING);
     },
-    set: async (clientId: string, settings: ClientSettings, json: boolean): Promise<void> => {
+    set: async (clientId: string, settings: ClientSettings, { json }: JsonOption): Promise<void> => {
       const found = await requireActive(
         clientId,
         `deleted: bring it back with \`export-ops clients create ${clientId}\``,
       );
       const client = withSettings(found, settings);
       await store.saveClient(client);
-      if (json) return print(renderJson(view(client)));
+      if (json === true) return print(renderJson(view(client)));
       const { linkBounds } = client;
       print(
         `set the client ${clientId}: link bounds ${linkBounds ?? "-"}, rate limits ${limitsText(client)}, retention ${retentionText(client)}; this takes effect within 30 seconds`,
       );
     },
-    list: async (json: boolean): Promise<void> => {
+    list: async ({ json }: JsonOption): Promise<void> => {
       const clients = await store.listClients();
-      if (json) return print(renderJson(clients.map(view)));
+      if (json === true) return print(renderJson(clients.map(view)));
       const rows = clients.map((client) => {
         const { client_id, state, link_bounds, created_at } = view(client);
         return [client_id, state, link_bounds ?? "-", limitsText(client), retentionText(client), created_at];
       });
       print(renderTable(["CLIENT", "STATE", "LINK BOUNDS", "RATE LIMITS", "RETENTION", "CREATED"], rows));
     },
-    delete: async (clientId: string, json: boolean): Promise<void> => {
+    delete: async (clientId: string, { json }: JsonOption): Promise<void> => {
       const found = await requireActive(clientId, "deleted already");
       const client = { ...found, deleted: true };
       await store.saveClient(client);
-      if (json) return print(renderJson(view(client)));
+      if (json === true) return print(renderJson(view(client)));
       print(`deleted the client ${clientId}; its keys are answered with 404, its records stay`);
     },
   };

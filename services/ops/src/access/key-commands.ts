@@ -7,16 +7,8 @@ import { readOptionalQueueConfig } from "../config.ts";
 import { withRedis } from "../connect/connections.ts";
 import { explain } from "../explain/explain.ts";
 import { withClientStore } from "./client-store.ts";
-import { createKeys } from "./keys.ts";
-
-type CreateOptions = {
-  readonly client: string;
-  readonly label: string;
-  readonly scopes: string[];
-  readonly expires?: string;
-  readonly out?: string;
-  readonly secret?: string;
-} & JsonOption;
+import { createKeys, type NewKey } from "./keys.ts";
+import type { OfClient } from "./registered-client.ts";
 
 export const addKeyCommands = (program: Command, deps: CommandDeps): void => {
   const lastUses = async () => {
@@ -62,28 +54,21 @@ Examples:
     .option("--out <file>", "write the key to a new file that only you can read, instead of printing it")
     .option("--secret <name>", "write it as a Secret of Kubernetes with this name, field `key`", secretName)
     .option("--json", "print JSON")
-    .action((options: CreateOptions, command: Command) => {
-      const { client, label, scopes, expires = null, out = null, secret = null, json = false } = options;
-      return audited(command, deps, () =>
-        withKeys((all) =>
-          all.create({ clientId: client, label, scopes, expiresAt: expires, out, secret, json }),
-        ),
-      );
-    });
+    .action((options: NewKey, command: Command) =>
+      audited(command, deps, () => withKeys((all) => all.create(options))),
+    );
   keys
     .command("list")
     .description("list keys, without their secrets")
     .option("--client <id>", "only keys of this client", clientId)
     .option("--json", "print JSON")
-    .action(({ client, json = false }: { client?: string; json?: boolean }) =>
-      withKeys((all) => all.list(client ?? null, json)),
-    );
+    .action((options: OfClient) => withKeys((all) => all.list(options)));
   keys
     .command("revoke")
     .description("revoke a key for good")
     .argument("<key-id>", "as `keys list` shows it")
     .option("--json", "print JSON")
-    .action((keyId: string, { json = false }: { json?: boolean }, command: Command) =>
-      audited(command, deps, () => withKeys((all) => all.revoke(keyId, json))),
+    .action((keyId: string, options: JsonOption, command: Command) =>
+      audited(command, deps, () => withKeys((all) => all.revoke(keyId, options))),
     );
 };

@@ -1,23 +1,23 @@
 import { randomBytes } from "node:crypto";
 import { createKey } from "@conversation-export/runtime";
 import type { ClientStore, KeyRow } from "@conversation-export/warehouse";
+import type { JsonOption } from "../commands/command-deps.ts";
 import { CommandError } from "../explain/explain.ts";
 import { intoFile, secretManifest } from "./key-file.ts";
-import { requireActive, requireKnown } from "./registered-client.ts";
+import { type OfClient, requireActive, requireKnown } from "./registered-client.ts";
 import { type Print, renderJson, renderTable } from "../output/print.ts";
 
-type NewKey = {
-  readonly clientId: string;
+export type NewKey = {
+  readonly client: string;
   readonly label: string;
   readonly scopes: readonly string[];
-  /** ISO 8601; null: never. */
-  readonly expiresAt: string | null;
-  /** File for the key; null: standard output. */
-  readonly out: string | null;
-  /** Of a Kubernetes Secret to write; null: only the key. */
-  readonly secret: string | null;
-  readonly json: boolean;
-};
+  /** ISO 8601; absent: never. */
+  readonly expires?: string;
+  /** File for the key; absent: standard output. */
+  readonly out?: string;
+  /** Of a Kubernetes Secret to write; absent: only the key. */
+  readonly secret?: string;
+} & JsonOption;
 
 const DAY_MS = 86_400_000;
 
@@ -37,31 +37,31 @@ export const createKeys = (deps: {
   };
 
   return {
-    create: async ({ clientId, label, scopes, expiresAt, out, secret, json }: NewKey): Promise<void> => {
+    create: async (wanted: NewKey): Promise<void> => {
+      const { client: clientId, label, scopes, expires: expiresAt = null, out, secret, json } = wanted;
       await requireActive(store, clientId);
       const { key, hash } = createKey();
       const keyId = `key_${randomBytes(8).toString("hex")}`;
       const createdAt = now().toISOString();
-      const text = secret === null ? `${key}\n` : secretManifest(secret, key);
+      const text = secret === undefined ? `${key}\n` : secretManifest(secret, key);
       const add = async (): Promise<string> => {
         await store.addKey(hash, { keyId, clientId, label, scopes, revoked: false, createdAt, expiresAt });
         return text;
       };
-      if (out === null) await add();
+      if (out === undefined) await add();
       else await intoFile(out, add);
-      if (json) {
+      if (json === true) {
         const view = { key_id: keyId, client_id: clientId, scopes: [...scopes], created_at: createdAt };
-        const place = out === null ? { key } : { file: out };
+        const place = out === undefined ? { key } : { file: out };
         return print(renderJson({ ...place, ...view, expires_at: expiresAt }));
       }
-      if (out === null) print(text.trimEnd());
+      if (out === undefined) print(text.trimEnd());
       const end = expiresAt === null ? "it does not expire" : `it expires at ${expiresAt}`;
-      const where = out === null ? "is not stored and is not shown again" : `is in ${out} only`;
-      if (secret === null || out !== null)
+      const where = out === undefined ? "is not stored and is not shown again" : `is in ${out} only`;
+      if (secret === undefined || out !== undefined)
         print(`${keyId} of the client ${clientId}; the key ${where}; ${end}`);
     },
-    /** `clientId` null: all clients. */
-    list: async (clientId: string | null, json: boolean): Promise<void> => {
+    list: async ({ client: clientId = null, json }: OfClient): Promise<void> => {
       await requireKnown(store, clientId);
       const uses = await lastUses();
       const usedAt = (keyId: string): string | null => {
@@ -79,7 +79,7 @@ export const createKeys = (deps: {
         expires_at: key.expiresAt,
         ...(uses !== null && { last_used_at: usedAt(key.keyId) }),
       }));
-      if (json) return print(renderJson(keys));
+      if (json === true) return print(renderJson(keys));
       const rows = keys.map((key) => [
         key.key_id,
         key.client_id,
@@ -94,11 +94,11 @@ export const createKeys = (deps: {
       const header = ["KEY", "CLIENT", "STATE", "SCOPES", "CREATED", "AGE", "EXPIRES", "LAST USED", "LABEL"];
       print(renderTable(header, rows));
     },
-    revoke: async (keyId: string, json: boolean): Promise<void> => {
+    revoke: async (keyId: string, { json }: JsonOption): Promise<void> => {
       if (!(await store.revokeKey(keyId))) {
         throw new CommandError(`there is no active key ${keyId}: \`export-ops keys list\` shows the keys`);
       }
-      if (json) return print(renderJson({ key_id: keyId, state: "revoked" }));
+      if (json === true) return print(renderJson({ key_id: keyId, state: "revoked" }));
       print(`revoked ${keyId}; it stops working within 30 seconds`);
     },
   };

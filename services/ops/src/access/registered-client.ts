@@ -1,7 +1,12 @@
 import type { ClientStore } from "@conversation-export/warehouse";
 import { CommandError } from "../explain/explain.ts";
-import type { CommandDeps } from "../commands/command-deps.ts";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import { withClientStore } from "./client-store.ts";
+
+export type OfClient = {
+  /** Absent: all clients. */
+  readonly client?: string;
+} & JsonOption;
 
 /** Deleted ones too; null: all clients. @throws CommandError */
 export const requireKnown = async (store: Pick<ClientStore, "findClient">, id: string | null) => {
