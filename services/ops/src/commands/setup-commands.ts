@@ -7,7 +7,7 @@ import { readBusConfig, readWarehouseConfig } from "../config.ts";
 import { printClientUser, printGrants, printRedisUsers } from "../setup/grants.ts";
 import { applyMigrations } from "../setup/migrate.ts";
 import { putSchemas } from "../setup/schemas.ts";
-import { createTopics } from "../setup/topics.ts";
+import { createTopics, TOPIC_DEFAULTS, type TopicOptions } from "../setup/topics.ts";
 
 type GrantOptions = JsonOption & {
   readonly cluster?: string;
@@ -90,8 +90,16 @@ Examples:
     .command("topics")
     .command("create")
     .description("create missing topics; existing ones stay as they are")
-    .option("--partitions <count>", "partitions of each topic", wholeNumber(1, 65_535), 6)
-    .option("--replication <count>", "replicas of each partition", wholeNumber(1, 100), 1)
+    .option(
+      "--partitions <count>",
+      `partitions of each topic (default: ${TOPIC_DEFAULTS.partitions})`,
+      wholeNumber(1, 65_535),
+    )
+    .option(
+      "--replication <count>",
+      `replicas of each partition (default: ${TOPIC_DEFAULTS.replication})`,
+      wholeNumber(1, 100),
+    )
     .option("--timeout <seconds>", "how long to wait for Kafka", wholeNumber(1, 3600), 15)
     .option("--json", "print JSON")
     .addHelpText(
@@ -104,22 +112,10 @@ Examples:
   export-ops topics create --partitions 12 --replication 3
   export-ops topics create --timeout 120 --json`,
     )
-    .action(
-      async (
-        options: { partitions: number; replication: number; timeout: number } & JsonOption,
-        command: Command,
-      ) => {
-        const { partitions, replication, timeout, json = false } = options;
-        const given = (name: string): boolean => command.getOptionValueSource(name) === "cli";
-        const asked = {
-          partitions: given("partitions") ? partitions : null,
-          replication: given("replication") ? replication : null,
-        };
-        const wanted = { partitions, replication, asked, timeoutMs: timeout * 1000, json };
-        const bus = readBusConfig(env);
-        await audited(command, { ...deps, tablesMayBeMissing: true }, () => createTopics(bus, wanted, deps));
-      },
-    );
+    .action(async (options: TopicOptions, command: Command) => {
+      const bus = readBusConfig(env);
+      await audited(command, { ...deps, tablesMayBeMissing: true }, () => createTopics(bus, options, deps));
+    });
 
   program
     .command("schemas")

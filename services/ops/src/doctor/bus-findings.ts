@@ -1,8 +1,8 @@
-import type { Admin, NewTopic } from "@conversation-export/bus";
+import type { Admin } from "@conversation-export/bus";
 import { deadLetterTopic } from "@conversation-export/domain";
 import type { BusConfig, ServiceSettings } from "../config.ts";
 import { fetchLag, withAdmin } from "../connect/connections.ts";
-import { wantedTopics } from "../setup/topics.ts";
+import { type WantedTopic, wantedTopics } from "../setup/topics.ts";
 import { applying, attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
 import { type TopicFacts, topicFindings, type TopicKind } from "./topic-findings.ts";
 
@@ -17,7 +17,7 @@ const kindOf = (topic: string, { topics }: BusConfig): TopicKind => {
 const readTopic = async (
   admin: Admin,
   bus: BusConfig,
-  { topic, config: wanted = {} }: NewTopic,
+  { topic, config: wanted }: WantedTopic,
 ): Promise<TopicFacts> => ({
   topic,
   kind: kindOf(topic, bus),
@@ -62,7 +62,7 @@ export const busFindings = (config: BusConfig, settings: ServiceSettings): Promi
   attempt(AREA, "brokers", () =>
     withAdmin(config, async (admin) => {
       const there = new Set(await admin.listTopics());
-      const wanted = wantedTopics(config, { partitions: 1, replication: 1 });
+      const wanted = wantedTopics(config);
       const missing = wanted.flatMap(({ topic }) => (there.has(topic) ? [] : [topic]));
       const present = wanted.filter(({ topic }) => there.has(topic));
       const topics = await Promise.all(present.map((one) => readTopic(admin, config, one)));

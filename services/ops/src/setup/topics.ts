@@ -1,7 +1,7 @@
 import type { Admin, NewTopic } from "@conversation-export/bus";
 import { deadLetterTopic } from "@conversation-export/domain";
 import { isRetryable, retry } from "@conversation-export/runtime";
-import type { CommandDeps } from "../commands/command-deps.ts";
+import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
 import type { BusConfig } from "../config.ts";
 import { withAdmin } from "../connect/connections.ts";
 import { CommandError, innermostMessage } from "../explain/explain.ts";
@@ -12,44 +12,43 @@ const DEFAULT_MAX_MESSAGE_BYTES = 1_048_588;
 /** Producers' clocks must not decide which events are late. */
 export const TIMESTAMP_TYPE = "LogAppendTime";
 
-export type TopicOptions = {
-  readonly partitions: number;
-  readonly replication: number;
-  /** null: the default. */
-  readonly asked: { readonly partitions: number | null; readonly replication: number | null };
-  readonly timeoutMs: number;
-  readonly json: boolean;
-};
+export const TOPIC_DEFAULTS = { partitions: 6, replication: 1 } as const;
 
-export const wantedTopics = (
-  { topics, smsTopic }: Pick<BusConfig, "topics" | "smsTopic">,
-  options: Pick<TopicOptions, "partitions" | "replication">,
-): NewTopic[] => {
-  const common = { partitions: options.partitions, replicationFactor: options.replication };
+export type TopicOptions = {
+  /** Absent: the default for a new topic, any for an existing one; `replication` too. */
+  readonly partitions?: number;
+  readonly replication?: number;
+  /** Seconds. */
+  readonly timeout: number;
+} & JsonOption;
+
+export type WantedTopic = Required<Pick<NewTopic, "topic" | "config">>;
+
+export const wantedTopics = ({ topics, smsTopic }: BusConfig): WantedTopic[] => {
   const config = { "message.timestamp.type": TIMESTAMP_TYPE };
   // The largest payload must fit with the headers.
   const deadLetterConfig = { ...config, "max.message.bytes": String(2 * DEFAULT_MAX_MESSAGE_BYTES) };
   return [
-    ...topics.map((topic) => ({ topic, ...common, config })),
-    ...topics.map((topic) => ({ topic: deadLetterTopic(topic), ...common, config: deadLetterConfig })),
-    { topic: smsTopic, ...common, config },
+    ...topics.map((topic) => ({ topic, config })),
+    ...topics.map((topic) => ({ topic: deadLetterTopic(topic), config: deadLetterConfig })),
+    { topic: smsTopic, config },
   ];
 };
 
 /** null: it does not differ. */
 export const topicDifference = (
   { topic, partitions, replicas }: { topic: string; partitions: number; replicas: number },
-  asked: TopicOptions["asked"],
+  asked: Pick<TopicOptions, "partitions" | "replication">,
 ): string | null => {
   const differences: string[] = [];
-  if (asked.partitions !== null && partitions !== asked.partitions) {
+  if (asked.partitions !== undefined && partitions !== asked.partitions) {
     const advice =
       partitions < asked.partitions
         ? `\`kafka-topics.sh --alter --topic ${topic} --partitions ${asked.partitions}\` adds them`
         : "Kafka cannot remove partitions";
     differences.push(`it has ${partitions} partitions, not ${asked.partitions} (${advice})`);
   }
-  if (asked.replication !== null && replicas !== asked.replication) {
+  if (asked.replication !== undefined && replicas !== asked.replication) {
     differences.push(
       `each has ${replicas} replicas, not ${asked.replication} (\`kafka-reassign-partitions.sh\` changes that)`,
     );
@@ -74,6 +73,8 @@ export const createTopics = async (
   options: TopicOptions,
   { print, say }: Pick<CommandDeps, "print" | "say">,
 ): Promise<void> => {
+  const { partitions, replication, json } = { ...TOPIC_DEFAULTS, ...options };
+  const timeoutMs = options.timeout * 1000;
   const topics = [...config.topics, config.smsTopic];
   if (new Set(topics).size < topics.length) {
     throw new CommandError(`the topics ${topics.join(", ")} must differ: check the TOPIC_ variables`);
@@ -84,24 +85,22 @@ export const createTopics = async (
       const rows = [];
       // Freshly started brokers may not know their part of the cluster yet.
       const patiently = <T>(ask: () => Promise<T>): Promise<T> =>
-        retry(ask, { deadlineMs: options.timeoutMs, retryable: isRetryable });
+        retry(ask, { deadlineMs: timeoutMs, retryable: isRetryable });
       const before = new Set(await patiently(() => admin.listTopics()));
-      for (const wanted of wantedTopics(config, options)) {
+      for (const wanted of wantedTopics(config)) {
         try {
-          await admin.createTopics([wanted], options.timeoutMs);
+          await admin.createTopics([{ ...wanted, partitions, replicationFactor: replication }], timeoutMs);
         } catch (error) {
           throw new CommandError(
             `Kafka does not create the topic ${wanted.topic}: ${innermostMessage(error)}`,
-            {
-              cause: error,
-            },
+            { cause: error },
           );
         }
         const made = await patiently(() => describeTopic(admin, wanted.topic));
         rows.push({ ...made, state: before.has(wanted.topic) ? "unchanged" : "created" });
       }
       print(
-        options.json
+        json === true
           ? renderJson(rows)
           : renderTable(
               ["TOPIC", "PARTITIONS", "REPLICAS", "TIMESTAMPS", "MAX MESSAGE BYTES", "STATE"],
@@ -116,10 +115,10 @@ export const createTopics = async (
             ),
       );
       for (const row of rows) {
-        const difference = topicDifference(row, options.asked);
+        const difference = topicDifference(row, options);
         if (difference !== null) say(difference);
       }
     },
-    options.timeoutMs,
+    timeoutMs,
   );
 };
