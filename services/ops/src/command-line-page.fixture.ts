@@ -1,17 +1,7 @@
 import type { Command } from "commander";
 import { COMMAND_GROUPS } from "./command-groups.ts";
+import { createTestDeps } from "./commands/command-deps.fixture.ts";
 import { createProgram } from "./program.ts";
-
-const SILENT = {
-  env: {},
-  print: () => undefined,
-  say: () => undefined,
-  terminal: null,
-  screen: null,
-  now: () => new Date(0),
-  catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
-  setExitCode: () => undefined,
-};
 
 const helpTextOf = (command: Command): string => {
   let text = "";
@@ -43,7 +33,7 @@ const sectionOf = (command: Command): string =>
 
 /** The expected text of docs/command-line.md. */
 export const renderCommandLinePage = async (): Promise<string> => {
-  const program = await createProgram(SILENT);
+  const program = await createProgram({ ...createTestDeps().deps, setExitCode: () => undefined });
   const groups = Object.entries(COMMAND_GROUPS).map(([heading, sets]) => {
     const names = sets.flatMap(({ descriptions }) => Object.keys(descriptions));
     const sections = names.flatMap((name) =>

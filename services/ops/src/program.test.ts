@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Environment } from "@conversation-export/runtime";
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
+import { createTestDeps } from "./commands/command-deps.fixture.ts";
 import { EXIT } from "./explain/exit-code.ts";
 import { createProgram } from "./program.ts";
 import { runCommand } from "./run-command.ts";
@@ -21,23 +22,9 @@ const REQUEST = "0123456789abcdef0123456789abcdef-0";
 
 type Ending = { readonly code: number; readonly out: string; readonly err: string };
 
-const SILENT = {
-  print: () => undefined,
-  say: () => undefined,
-  terminal: null,
-  screen: null,
-  now: () => new Date("2026-11-21T12:00:00Z"),
-  catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
-};
-
 const run = async (words: readonly string[], env: Environment = {}): Promise<Ending> => {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand(words, {
-    ...SILENT,
-    env,
-    print: (text) => out.push(text),
-    say: (text) => err.push(text),
-  });
+  const { out, err, deps } = createTestDeps(env);
+  const code = await runCommand(words, deps);
   return { code, out: out.join("\n"), err: err.join("\n") };
 };
 
@@ -304,7 +291,7 @@ describe("the audit", () => {
     });
 
   it("has a note of every command, but for those that are known to change nothing", async () => {
-    const names = namesBelow(await createProgram({ ...SILENT, env: {}, setExitCode: () => undefined }));
+    const names = namesBelow(await createProgram({ ...createTestDeps().deps, setExitCode: () => undefined }));
     const longestFirst = names.toSorted((a, b) => b.length - a.length);
     const nameOf = (line: string) => longestFirst.find((name) => `${line} `.startsWith(`${name} `)) ?? line;
     const changing = CHANGING.map(nameOf);

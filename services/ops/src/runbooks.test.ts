@@ -2,6 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "@conversation-export/runtime";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { createTestDeps } from "./commands/command-deps.fixture.ts";
 import { createProgram } from "./program.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -47,20 +48,15 @@ it("there are commands in the runbooks", () => {
 
 // A correct command asks for variables.
 it.each([...commands])("%s (%s)", async (command) => {
-  const said: string[] = [];
+  const { err, deps } = createTestDeps();
   const program = await createProgram({
-    env: {},
-    print: () => undefined,
-    say: (text) => said.push(text),
-    terminal: null,
-    screen: null,
-    now: () => new Date("2026-11-21T12:00:00Z"),
+    ...deps,
     catchInterrupt: () => ({ signal: AbortSignal.abort(), release: () => undefined }),
     setExitCode: () => undefined,
   });
   const ended = program.parseAsync(wordsOf(command), { from: "user" }).then(
     () => "done",
-    (error: unknown) => (error instanceof ConfigError ? "asks for variables" : [error, ...said]),
+    (error: unknown) => (error instanceof ConfigError ? "asks for variables" : [error, ...err]),
   );
   expect(["done", "asks for variables"]).toContain(await ended);
 });

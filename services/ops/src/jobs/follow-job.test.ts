@@ -1,47 +1,25 @@
 import type { JobClient, JobView } from "@conversation-export/queue";
 import { ServiceError } from "@conversation-export/runtime";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { CommandDeps } from "../commands/command-deps.ts";
+import { createTestDeps } from "../commands/command-deps.fixture.ts";
 import { followJob } from "./follow-job.ts";
+import { AT, RUNNING_JOB as job } from "./job-view.fixture.ts";
 
-const at = new Date("2026-11-21T12:00:00Z");
-const job = {
-  name: "backfill",
-  id: "backfill-1",
-  state: "active",
-  cancelling: false,
-  progress: { done: 2_500, total: 10_000, unit: "rows" },
-  parts: null,
-  attempt: 1,
-  reason: null,
-  result: null,
-  endedAt: null,
-  nextAttemptAt: null,
-} as unknown as JobView;
-const ended: JobView = { ...job, state: "completed", endedAt: at };
+const ended: JobView = { ...job, state: "completed", endedAt: AT };
 
-beforeEach(() => vi.useFakeTimers({ now: at }));
+beforeEach(() => vi.useFakeTimers({ now: AT }));
 afterEach(() => vi.useRealTimers());
 
 const follow = (jobs: Pick<JobClient, "follow" | "workers">) => {
-  const [out, err]: [string[], string[]] = [[], []];
-  const deps: CommandDeps = {
-    env: {},
-    print: (text) => out.push(text),
-    say: (text) => err.push(text),
-    terminal: null,
-    screen: null,
-    now: () => new Date(),
-    catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
-  };
-  return { out, err, last: followJob(jobs, job, deps) };
+  const { out, err, deps } = createTestDeps();
+  return { out, err, last: followJob(jobs, job, { ...deps, now: () => new Date() }) };
 };
 
 it("says when Redis is lost, until when it waits, and when it is back, and nothing that is old in between", async () => {
   const { out, err, last } = follow({
     async *follow(_name, _id, { onRedis } = {}) {
       yield job;
-      onRedis?.(new Date(at.getTime() + 60_000));
+      onRedis?.(new Date(AT.getTime() + 60_000));
       await vi.advanceTimersByTimeAsync(50_000);
       onRedis?.(null);
       yield ended;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { JobView } from "@conversation-export/queue";
 import { renderHeld, renderJobs } from "./job-output.ts";
+import { RUNNING_JOB } from "./job-view.fixture.ts";
 
 test("a schedule that is held is named with its reason and what to do", () => {
   const until = new Date("2026-11-21T12:00:00Z");
@@ -17,22 +17,7 @@ test("a schedule that is held is named with its reason and what to do", () => {
 });
 
 test("a list of jobs says what waits for an operator, or why one failed", () => {
-  const job: JobView = {
-    id: "repeat:erasure:1",
-    name: "erasure",
-    state: "completed",
-    cancelling: false,
-    attempt: 1,
-    progress: null,
-    parts: null,
-    reason: null,
-    addedAt: new Date(0),
-    lastStartedAt: null,
-    endedAt: null,
-    nextAttemptAt: null,
-    data: {},
-    result: { held: 2 },
-  };
+  const job = { ...RUNNING_JOB, name: "erasure", state: "completed", result: { held: 2 } } as const;
   expect(renderJobs([job])).toContain("2 requests await approval");
   expect(renderJobs([{ ...job, result: null }])).not.toContain("await");
   expect(renderJobs([{ ...job, state: "failed", reason: "x: y", result: null }])).toContain("x: y");

@@ -1,25 +1,9 @@
 import type { JobView } from "@conversation-export/queue";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createJobProgress, describeProgress } from "./job-progress.ts";
+import { AT, RUNNING_JOB as job } from "./job-view.fixture.ts";
 
-const at = new Date("2026-11-21T12:00:00Z");
-const job: JobView = {
-  name: "backfill",
-  id: "backfill-1",
-  state: "active",
-  cancelling: false,
-  data: {},
-  progress: { done: 2_500, total: 10_000, unit: "rows" },
-  parts: null,
-  attempt: 1,
-  reason: null,
-  result: null,
-  addedAt: at,
-  lastStartedAt: at,
-  endedAt: null,
-  nextAttemptAt: null,
-};
-const later = (seconds: number) => new Date(at.getTime() + seconds * 1000);
+const later = (seconds: number) => new Date(AT.getTime() + seconds * 1000);
 
 it.each<[Partial<JobView>, string]>([
   [{}, "25 %, 2,500 of 10,000 rows"],

@@ -1,24 +1,8 @@
-import type { JobView } from "@conversation-export/queue";
 import { expect, it } from "vitest";
 import { createStandstillMonitor, describeStandstill } from "./job-standstill.ts";
+import { AT, RUNNING_JOB as job } from "./job-view.fixture.ts";
 
-const at = Date.parse("2026-11-21T12:00:00Z");
-const job: JobView = {
-  name: "backfill",
-  id: "backfill-1",
-  state: "active",
-  cancelling: false,
-  data: {},
-  progress: { done: 2_500, total: 10_000, unit: "rows" },
-  parts: null,
-  attempt: 1,
-  reason: null,
-  result: null,
-  addedAt: new Date(at),
-  lastStartedAt: new Date(at),
-  endedAt: null,
-  nextAttemptAt: null,
-};
+const at = AT.getTime();
 
 const watching = (workers: () => Promise<number | null>) => {
   const said: string[] = [];

@@ -1,30 +1,20 @@
-import { type JobView, retentionJob } from "@conversation-export/queue";
+import type { JobView } from "@conversation-export/queue";
 import { expect, it } from "vitest";
-import type { CommandDeps } from "../commands/command-deps.ts";
+import { createTestDeps } from "../commands/command-deps.fixture.ts";
+import { AT, RUNNING_JOB } from "./job-view.fixture.ts";
 import { followToEnd } from "./start-job.ts";
 
-const at = new Date("2026-11-21T12:00:00Z");
-const ended = (state: "completed" | "failed"): JobView =>
-  ({
-    id: "retention-1",
-    name: retentionJob.name,
-    state,
-    result: { tables: [] },
-    addedAt: at,
-    endedAt: at,
-  }) as never;
+const ended = (state: "completed" | "failed"): JobView => ({
+  ...RUNNING_JOB,
+  id: "retention-1",
+  name: "retention",
+  state,
+  result: { tables: [] },
+  endedAt: AT,
+});
 
 const run = async (job: JobView): Promise<{ out: string[]; err: string[]; thrown: unknown }> => {
-  const [out, err]: [string[], string[]] = [[], []];
-  const deps: CommandDeps = {
-    env: {},
-    print: (text) => out.push(text),
-    say: (text) => err.push(text),
-    terminal: null,
-    screen: null,
-    now: () => at,
-    catchInterrupt: () => ({ signal: new AbortController().signal, release: () => undefined }),
-  };
+  const { out, err, deps } = createTestDeps();
   const jobs = {
     async *follow() {
       yield job;
