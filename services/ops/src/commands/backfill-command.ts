@@ -37,38 +37,44 @@ type BackfillOptions = {
 
 const START_OF_TIME = "1970-01-01T00:00:00.000000Z";
 
-/** null: everything; a text: an error. */
-const windowOf = (options: BackfillOptions): BackfillWindow | null | string => {
-  const { by, since, until, topic, offsets } = options;
+type Wrong = (text: string) => never;
+
+/** null: everything. */
+const windowOf = (options: BackfillOptions, wrong: Wrong): BackfillWindow | null => {
+  const { source, by, since, until, topic, offsets } = options;
   const timed = since !== undefined || until !== undefined;
   if (offsets !== undefined || topic !== undefined) {
-    if (offsets === undefined || topic === undefined) return "--topic and --offsets belong together";
-    if (timed || by !== undefined) return "a window is either of offsets or of time (--since, --until, --by)";
+    if (offsets === undefined || topic === undefined) return wrong("--topic and --offsets belong together");
+    if (timed || by !== undefined) {
+      return wrong("a window is either of offsets or of time (--since, --until, --by)");
+    }
     return { by: "offsets", topic, ranges: [...offsets] };
   }
-  if (!timed) return by === undefined ? null : "--by needs --since or --until";
+  if (!timed) return by === undefined ? null : wrong("--by needs --since or --until");
   const [from, to] = [since ?? START_OF_TIME, until ?? formatTimestampZ(END_OF_TIME)];
-  return from < to ? { by: by ?? "upload", from, to } : "--since must be earlier than --until";
+  const byDefault = source === "files" ? "event" : "upload";
+  return from < to ? { by: by ?? byDefault, from, to } : wrong("--since must be earlier than --until");
 };
 
-/** A text is an error. */
-const dataOf = (options: BackfillOptions): BackfillData | string => {
+const dataOf = (options: BackfillOptions, wrong: Wrong): BackfillData => {
   const { client, allClients, source, location, maxLag, rate } = options;
-  if ((client === undefined) === (allClients === undefined)) return "give either --client or --all-clients";
-  if ((source === "files") !== (location !== undefined)) {
-    return source === "files" ? "--source files needs --location" : "--location is for --source files";
+  if ((client === undefined) === (allClients === undefined)) {
+    return wrong("give either --client or --all-clients");
   }
-  const window = windowOf(options);
-  if (typeof window === "string") return window;
-  if (source === "files" && window?.by === "offsets") return "files have no offsets: use --since and --until";
-  if (source === "files" && window !== null && options.by === "upload") {
-    return "files have no time of upload: use --by event";
+  if ((source === "files") !== (location !== undefined)) {
+    return wrong(source === "files" ? "--source files needs --location" : "--location is for --source files");
+  }
+  const window = windowOf(options, wrong);
+  if (source === "files" && window?.by === "offsets") {
+    return wrong("files have no offsets: use --since and --until");
+  }
+  if (source === "files" && options.by === "upload") {
+    return wrong("files have no time of upload: use --by event");
   }
   return {
     clientId: client ?? null,
     source: location === undefined ? { kind: source as "landing" | "kafka" } : { kind: "files", location },
-    window:
-      window !== null && source === "files" && window.by === "upload" ? { ...window, by: "event" } : window,
+    window,
     dryRun: options.dryRun ?? false,
     maxLag: maxLag === 0 ? null : maxLag,
     rowsPerSecond: rate ?? null,
@@ -77,9 +83,8 @@ const dataOf = (options: BackfillOptions): BackfillData | string => {
 
 /** The job would only fail later. @throws CommandError */
 const requirePlaces = async ({ window, source }: BackfillData, env: Environment): Promise<void> => {
-  if (window?.by !== "offsets") return;
   // Other sources need no brokers, and may name topics that no longer exist.
-  if (source.kind !== "kafka") return;
+  if (window?.by !== "offsets" || source.kind !== "kafka") return;
   const bus = readBusConfig(env);
   const { topic, ranges } = window;
   const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
@@ -105,7 +110,7 @@ const requirePlaces = async ({ window, source }: BackfillData, env: Environment)
 };
 
 /** @throws CommandError */
-export const refuseUncovered = ({ uncovered }: BackfillResult): null => {
+const refuseUncovered = ({ uncovered }: BackfillResult): null => {
   if (uncovered === null) return null;
   const { before, records } = uncovered;
   throw new CommandError(
@@ -175,8 +180,7 @@ Examples:
   export-ops backfill --client acme --source files --location s3://archive/2026/10 --rate 2000 --yes --detach`,
     )
     .action(async (options: BackfillOptions, command: Command) => {
-      const data = dataOf(options);
-      if (typeof data === "string") return command.error(`error: ${data}`);
+      const data = dataOf(options, (text) => command.error(`error: ${text}`));
       if (!data.dryRun) {
         requireYes(options, "this changes stored records; --dry-run shows what it would change");
       }

@@ -10,7 +10,7 @@ type Tls = NonNullable<KafkaServers["ssl"]>;
 const TIMEOUT_MS = 3_000;
 
 /** Connections are accepted, but without TLS. */
-export const NO_TLS = "ERR_SSL_WRONG_VERSION_NUMBER";
+const NO_TLS = "ERR_SSL_WRONG_VERSION_NUMBER";
 
 /** null: accepted; else an error code. */
 const refusalOf = ({ host, port }: Address, tls: Tls | undefined, verifies = true): Promise<string | null> =>

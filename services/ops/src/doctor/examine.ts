@@ -51,11 +51,10 @@ export const examine = async (env: Environment): Promise<Findings> => {
   const wrong = every.filter(
     (one, at) => every.findIndex(({ name, found }) => name === one.name && found === one.found) === at,
   );
-  const noUsers = { writer: null, reader: null, lookup: null, intake: null, jobs: null, analyst: null };
   const found = await Promise.all([
     warehouse.value === null
       ? []
-      : warehouseFindings(warehouse.value, users.value ?? noUsers, {
+      : warehouseFindings(warehouse.value, users.value, {
           erasureDeadlineMs: settings.value?.erasureDeadlineMs ?? DEADLINE_MS,
           secret: suppression.value,
         }),

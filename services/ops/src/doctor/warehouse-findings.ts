@@ -189,7 +189,7 @@ const clientFinding = async (session: Session): Promise<Finding> => {
 /** `secret`: SUPPRESSION_SECRET. */
 export const warehouseFindings = async (
   server: WarehouseConfig,
-  users: ServiceUsers,
+  users: ServiceUsers | null,
   about: { readonly erasureDeadlineMs: number; readonly secret: string | null },
 ): Promise<Findings> => {
   const access = { ...server, application: "export-ops", topology: server };
@@ -242,7 +242,7 @@ export const warehouseFindings = async (
     });
     const asked = await Promise.all(
       USERS.map((needs) => {
-        const user = needs.user === "migrator" ? server : users[needs.user];
+        const user = needs.user === "migrator" ? server : (users?.[needs.user] ?? null);
         return userFindings(needs, user === null ? null : { ...server, ...user }, replicas);
       }),
     );

@@ -4,7 +4,7 @@ import { visibleLines } from "./visible-lines.ts";
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
-export const deadLetterName = ({ topic, place }: Pick<DeadLetter, "topic" | "place">): string =>
+const deadLetterName = ({ topic, place }: Pick<DeadLetter, "topic" | "place">): string =>
   `${topic}/${place.partition}/${place.offset}`;
 
 const placeOf = ({ arrival }: Pick<DeadLetter, "arrival">): string =>
