@@ -28,21 +28,18 @@ export async function prepareSystem(options: PreparationOptions): Promise<Prepar
   const stack = await startStack(options.stack);
   try {
     options.onServers?.(stack);
-    const url = stack.clickhouse.url;
     const about: Surroundings = {
       kafkaBrokers: (options.brokers ?? stack.kafka.brokers).join(","),
-      migratorUrl: url("migrator"),
-      writerUrl: url("writer"),
-      readerUrl: url("reader"),
-      lookupUrl: url("lookup"),
-      intakeUrl: url("intake"),
-      jobsUrl: url("jobs"),
-      analystUrl: url("analyst"),
+      clickhouseUrl: stack.clickhouse.url,
       redisUrl: stack.redis.url,
       cursorSecret: options.cursorSecret,
       suppressionSecret: options.suppressionSecret,
     };
-    const operator = { ...env, ...commonEnvironment(env, about), CLICKHOUSE_URL: about.migratorUrl };
+    const operator = {
+      ...env,
+      ...commonEnvironment(env, about),
+      CLICKHOUSE_URL: stack.clickhouse.url("migrator"),
+    };
     await ops(operator, "migrate");
     // Migrated before, since it writes the audit table.
     await ops(operator, "topics", "create", ...(options.topics ?? []));

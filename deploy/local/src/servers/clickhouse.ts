@@ -3,19 +3,12 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { request } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { WAREHOUSE_USERS } from "@conversation-export/warehouse";
 import { packageFolder } from "../paths.ts";
 import { database, type TestRights, withServiceGrants } from "./clickhouse-users.ts";
 import { createServer, type Ending, type Server } from "../process/server.ts";
 
-export const clickhouseUsers = [
-  "migrator",
-  "writer",
-  "reader",
-  "lookup",
-  "intake",
-  "jobs",
-  "analyst",
-] as const;
+export const clickhouseUsers = ["migrator", ...WAREHOUSE_USERS] as const;
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
 export type ClickhousePasswords = Readonly<Record<ClickhouseUser, string>>;
 

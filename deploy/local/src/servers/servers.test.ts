@@ -58,13 +58,7 @@ test("passwords are drawn once, kept, replaced when given, and private", () => {
 test("each service gets its own user and ports, and every other variable of the caller", () => {
   const about = {
     kafkaBrokers: "127.0.0.1:1",
-    migratorUrl: "m",
-    writerUrl: "w",
-    readerUrl: "r",
-    lookupUrl: "l",
-    intakeUrl: "i",
-    jobsUrl: "j",
-    analystUrl: "a",
+    clickhouseUrl: (user: string) => user,
     redisUrl: "redis://127.0.0.1:2",
     cursorSecret: "s",
     suppressionSecret: "p",
@@ -75,10 +69,10 @@ test("each service gets its own user and ports, and every other variable of the 
     services.map((service) => [service.name, serviceEnvironment(service, given, about, ports)]),
   );
   expect(Object.keys(rendered)).toEqual(["ingest", "export-api", "jobs"]);
-  expect(Object.values(rendered).map((env) => env["CLICKHOUSE_URL"])).toEqual(["w", "r", "j"]);
+  expect(Object.values(rendered).map((env) => env["CLICKHOUSE_URL"])).toEqual(["writer", "reader", "jobs"]);
   const own = (variable: string) => Object.values(rendered).map((env) => env[variable]);
-  expect(own("CLICKHOUSE_LOOKUP_URL")).toEqual([undefined, "l", undefined]);
-  expect(own("CLICKHOUSE_INTAKE_URL")).toEqual([undefined, "i", undefined]);
+  expect(own("CLICKHOUSE_LOOKUP_URL")).toEqual([undefined, "lookup", undefined]);
+  expect(own("CLICKHOUSE_INTAKE_URL")).toEqual([undefined, "intake", undefined]);
   expect(rendered["export-api"]).toMatchObject({ PORT: "102", METRICS_PORT: "101", HOST: "127.0.0.1" });
   for (const env of Object.values(rendered)) {
     expect(env).toMatchObject({

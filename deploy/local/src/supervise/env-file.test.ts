@@ -37,13 +37,7 @@ test("reads ports, ignores what is not set, refuses what is not a port", () => {
 test("holds what the operators' command line reads, as it was given", () => {
   const about: Surroundings = {
     kafkaBrokers: "127.0.0.1:1",
-    migratorUrl: "http://migrator",
-    writerUrl: "http://writer",
-    readerUrl: "http://reader",
-    lookupUrl: "http://lookup",
-    intakeUrl: "http://intake",
-    jobsUrl: "http://jobs",
-    analystUrl: "http://analyst",
+    clickhouseUrl: (user) => `http://${user}`,
     redisUrl: "redis://127.0.0.1:2",
     cursorSecret: "c",
     suppressionSecret: "s",

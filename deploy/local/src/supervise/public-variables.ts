@@ -1,4 +1,5 @@
 import { userInfo } from "node:os";
+import { clickhouseUsers } from "../servers/clickhouse.ts";
 import type { Surroundings } from "./services.ts";
 
 export const host = "127.0.0.1";
@@ -18,14 +19,10 @@ export function publicVariables(
   return {
     ...shared,
     OPERATOR: userInfo().username,
-    CLICKHOUSE_URL: about.migratorUrl,
-    CLICKHOUSE_MIGRATOR_URL: about.migratorUrl,
-    CLICKHOUSE_WRITER_URL: about.writerUrl,
-    CLICKHOUSE_READER_URL: about.readerUrl,
-    CLICKHOUSE_LOOKUP_URL: about.lookupUrl,
-    CLICKHOUSE_INTAKE_URL: about.intakeUrl,
-    CLICKHOUSE_JOBS_URL: about.jobsUrl,
-    CLICKHOUSE_ANALYST_URL: about.analystUrl,
+    CLICKHOUSE_URL: about.clickhouseUrl("migrator"),
+    ...Object.fromEntries(
+      clickhouseUsers.map((user) => [`CLICKHOUSE_${user.toUpperCase()}_URL`, about.clickhouseUrl(user)]),
+    ),
     EXPORT_API_URL: `http://${host}:${ports["EXPORT_API_PORT"]}/api`,
     EXPORT_API_KEY: key,
     CLIENT_ID: clientId,

@@ -1,16 +1,11 @@
 import { LIST_NAMES } from "@conversation-export/domain";
 import { eventTopic } from "@conversation-export/runtime";
+import type { ClickhouseUser } from "../servers/clickhouse.ts";
 
 /** With credentials. */
 export type Surroundings = {
   readonly kafkaBrokers: string;
-  readonly migratorUrl: string;
-  readonly writerUrl: string;
-  readonly readerUrl: string;
-  readonly lookupUrl: string;
-  readonly intakeUrl: string;
-  readonly jobsUrl: string;
-  readonly analystUrl: string;
+  readonly clickhouseUrl: (user: ClickhouseUser) => string;
   readonly redisUrl: string;
   readonly cursorSecret: string;
   readonly suppressionSecret: string;
@@ -19,7 +14,7 @@ export type Surroundings = {
 /** `name`: its folder below services. */
 export type ServiceSpec = {
   readonly name: string;
-  readonly clickhouseUser: "writerUrl" | "readerUrl" | "jobsUrl";
+  readonly clickhouseUser: ClickhouseUser;
   readonly answersRequests?: true;
   readonly usesRedis?: true;
   readonly metricsPortVariable: string;
@@ -32,13 +27,13 @@ export type ServiceSpec = {
 export const services = [
   {
     name: "ingest",
-    clickhouseUser: "writerUrl",
+    clickhouseUser: "writer",
     metricsPortVariable: "INGEST_METRICS_PORT",
     inspectPort: 9229,
   },
   {
     name: "export-api",
-    clickhouseUser: "readerUrl",
+    clickhouseUser: "reader",
     answersRequests: true,
     usesRedis: true,
     metricsPortVariable: "EXPORT_API_METRICS_PORT",
@@ -47,7 +42,7 @@ export const services = [
   },
   {
     name: "jobs",
-    clickhouseUser: "jobsUrl",
+    clickhouseUser: "jobs",
     usesRedis: true,
     metricsPortVariable: "JOBS_METRICS_PORT",
     inspectPort: 9231,
@@ -99,12 +94,12 @@ export function serviceEnvironment(
     KAFKA_SESSION_TIMEOUT_MS: "10000",
     ...given,
     ...commonEnvironment(given, about),
-    CLICKHOUSE_URL: about[service.clickhouseUser],
+    CLICKHOUSE_URL: about.clickhouseUrl(service.clickhouseUser),
     // A test then notices a read of it.
     REDIS_URL: service.usesRedis === true ? about.redisUrl : undefined,
     ...(service.answersRequests === true && {
-      CLICKHOUSE_LOOKUP_URL: about.lookupUrl,
-      CLICKHOUSE_INTAKE_URL: about.intakeUrl,
+      CLICKHOUSE_LOOKUP_URL: about.clickhouseUrl("lookup"),
+      CLICKHOUSE_INTAKE_URL: about.clickhouseUrl("intake"),
     }),
     ...portOf("METRICS_PORT", metricsPortVariable),
     ...portOf("PORT", portVariable),
