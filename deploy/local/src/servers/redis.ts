@@ -62,19 +62,6 @@ function ping(port: number): Promise<boolean> {
   });
 }
 
-function listens(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: 1_000 });
-    const finish = (accepted: boolean) => (): void => {
-      socket.destroy();
-      resolve(accepted);
-    };
-    socket.once("connect", finish(true));
-    socket.once("timeout", finish(false));
-    socket.once("error", finish(false));
-  });
-}
-
 /** Without passwords: only this machine reaches the server. */
 const redisUsers = (): string =>
   [
@@ -160,7 +147,7 @@ export async function createSentinel(deps: SentinelDeps): Promise<Server> {
     identityPath: join(folder, "sentinel.identity"),
     startDeadlineMs: 30_000,
     stopDeadlineMs: 10_000,
-    ready: () => listens(port),
+    ready: () => ping(port),
     onUnexpectedEnd: deps.onUnexpectedEnd,
   });
 }

@@ -10,7 +10,6 @@ export type SupervisorStatus = {
 export type Controls = {
   readonly status: () => SupervisorStatus;
   readonly restart: (name: string) => Promise<void>;
-  readonly ask: () => void;
   readonly log: (line: string) => void;
 };
 
@@ -27,7 +26,6 @@ export async function answer(
   const restarted = /^POST \/restart\/([\w-]+)$/.exec(asked)?.[1];
   try {
     if (restarted !== undefined) await controls.restart(restarted);
-    else if (asked === "POST /stop") setImmediate(controls.ask);
     else if (asked !== "GET /status") return reply(404, { error: `unknown request ${asked}` });
     reply(200, controls.status());
   } catch (error) {

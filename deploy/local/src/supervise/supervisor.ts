@@ -85,7 +85,7 @@ export async function supervise(deps: SupervisorDeps): Promise<void> {
     log(`${name} ready (pid ${server.pid})`);
   }
   const http = createHttpServer((request, response) => {
-    void answer(request, response, { status, restart, ask, log });
+    void answer(request, response, { status, restart, log });
   });
   await new Promise<void>((resolve) => http.listen(socketName, resolve));
   chmodSync(socketName, 0o600);
