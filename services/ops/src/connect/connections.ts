@@ -39,7 +39,7 @@ const LAG_DEADLINE_MS = 5_000;
 const loadBus = () => import("@conversation-export/bus");
 const loadQueue = () => import("@conversation-export/queue");
 
-export const silentLog = (): Logger => createLogger({ service: "ops", level: "silent" });
+const silentLog = (): Logger => createLogger({ service: "ops", level: "silent" });
 
 type BusPart = { start(): Promise<unknown>; stop(): Promise<unknown> };
 
@@ -53,15 +53,16 @@ const explainStart = async (error: unknown, servers: KafkaServers): Promise<unkn
   return explainBus(error, servers);
 };
 
-export const startPart = async (
-  part: BusPart,
+const startPart = async <P extends BusPart>(
+  part: P,
   servers: KafkaServers,
   timeoutMs = BUS_TIMEOUT_MS,
-): Promise<void> => {
+): Promise<P> => {
   try {
     await within(part.start(), timeoutMs, () => {
       throw kafkaAway(servers);
     });
+    return part;
   } catch (error) {
     // Not awaited, since it takes a while.
     part.stop().catch(() => undefined);
@@ -69,13 +70,11 @@ export const startPart = async (
   }
 };
 
-const withBus = async <P extends BusPart, T>(
+const useBus = async <P extends BusPart, T>(
   part: P,
   servers: KafkaServers,
-  timeoutMs: number,
   work: (part: P) => Promise<T>,
 ): Promise<T> => {
-  await startPart(part, servers, timeoutMs);
   try {
     return await work(part);
   } catch (error) {
@@ -86,7 +85,7 @@ const withBus = async <P extends BusPart, T>(
 };
 
 /** With `patient`, servers may be away. @throws CommandError */
-export const requireBrokers = async (servers: KafkaServers, patient = false): Promise<void> => {
+const requireBrokers = async (servers: KafkaServers, patient = false): Promise<void> => {
   const problem = await whyUnreachable(servers.brokers.map(addressOf), servers.ssl);
   if (problem !== null && !(patient && tlsTroubleOf(problem) === undefined)) {
     throw kafkaAway(servers, problem);
@@ -99,7 +98,7 @@ export const requireBrokers = async (servers: KafkaServers, patient = false): Pr
   }
 };
 
-export const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({
+const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({
   brokers,
   ...(ssl !== undefined && { ssl }),
   ...(sasl !== undefined && { sasl }),
@@ -108,15 +107,17 @@ export const connectionOf = ({ brokers, ssl, sasl }: KafkaServers) => ({
 });
 
 /** @throws CommandError at once, or after `waitMs` */
+export const openAdmin = async (servers: KafkaServers, waitMs?: number): Promise<Admin> => {
+  await requireBrokers(servers, waitMs !== undefined);
+  const { createAdmin } = await loadBus();
+  return startPart(createAdmin(connectionOf(servers)), servers, waitMs);
+};
+
 export const withAdmin = async <T>(
   servers: KafkaServers,
   work: (admin: Admin) => Promise<T>,
   waitMs?: number,
-): Promise<T> => {
-  await requireBrokers(servers, waitMs !== undefined);
-  const { createAdmin } = await loadBus();
-  return withBus(createAdmin(connectionOf(servers)), servers, waitMs ?? BUS_TIMEOUT_MS, work);
-};
+): Promise<T> => useBus(await openAdmin(servers, waitMs), servers, work);
 
 export const withRangeReader = async <T>(
   servers: KafkaServers,
@@ -124,27 +125,32 @@ export const withRangeReader = async <T>(
 ): Promise<T> => {
   await requireBrokers(servers);
   const { createRangeReader } = await loadBus();
-  return withBus(createRangeReader(connectionOf(servers)), servers, BUS_TIMEOUT_MS, work);
+  return useBus(await startPart(createRangeReader(connectionOf(servers)), servers), servers, work);
 };
 
 const redisHosts = ({ url }: RedisServer) => parseRedisUrl(url)?.hosts ?? [];
 
-export const requireRedis = async (server: RedisServer): Promise<void> => {
+const requireRedis = async (server: RedisServer): Promise<void> => {
   const tls = parseRedisUrl(server.url)?.tls === true;
   const trusted = server.ca === undefined ? {} : { ca: server.ca };
   const problem = await whyUnreachable(redisHosts(server), tls ? trusted : undefined);
   if (problem !== null) throw redisAway(server, problem);
 };
 
+export const openJobClient = async (server: RedisServer): Promise<JobClient> => {
+  await requireRedis(server);
+  const { createJobClient } = await loadQueue();
+  const jobs = createJobClient({ ...server, log: silentLog() });
+  await jobs.start();
+  return jobs;
+};
+
 export const withJobClient = async <T>(
   server: RedisServer,
   work: (jobs: JobClient) => Promise<T>,
 ): Promise<T> => {
-  await requireRedis(server);
-  const { createJobClient } = await loadQueue();
-  const jobs = createJobClient({ ...server, log: silentLog() });
+  const jobs = await openJobClient(server);
   try {
-    await jobs.start();
     return await work(jobs);
   } catch (error) {
     throw await explainRedis(error, server);

@@ -1,5 +1,5 @@
-import { type Admin, createAdmin } from "@conversation-export/bus";
-import { createJobClient, type JobClient } from "@conversation-export/queue";
+import type { Admin } from "@conversation-export/bus";
+import type { JobClient } from "@conversation-export/queue";
 import {
   type Environment,
   isRetryable,
@@ -18,14 +18,11 @@ import {
   type WarehouseConfig,
 } from "../config.ts";
 import {
-  connectionOf,
   explainRedis,
   explainStore,
-  requireBrokers,
+  openAdmin,
+  openJobClient,
   requireClickhouse,
-  requireRedis,
-  silentLog,
-  startPart,
 } from "../connect/connections.ts";
 import { createKeptConnection, type KeptConnection, QUESTION_MS } from "../connect/kept-connection.ts";
 import { CommandError, explainBus, innermostMessage, kafkaAway } from "../explain/explain.ts";
@@ -67,9 +64,7 @@ export const createStatusConnections = (env: Environment): StatusConnections => 
   bus: createKeptConnection<Bus>({
     open: async () => {
       const config = readBusConfig(env);
-      await requireBrokers(config);
-      const admin = createAdmin(connectionOf(config));
-      await startPart(admin, config);
+      const admin = await openAdmin(config);
       return { client: { admin, config }, close: admin.stop };
     },
     explain: (error, { config }) => {
@@ -101,9 +96,7 @@ export const createStatusConnections = (env: Environment): StatusConnections => 
   queue: createKeptConnection<Queue>({
     open: async () => {
       const server = readQueueConfig(env);
-      await requireRedis(server);
-      const jobs = createJobClient({ ...server, log: silentLog() });
-      await jobs.start();
+      const jobs = await openJobClient(server);
       return { client: { jobs, server }, close: jobs.stop };
     },
     explain: (error, { server }) => explainRedis(error, server),
