@@ -1,14 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { join, relative, resolve } from "node:path";
+import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type LocalFolder, localFolder, socketName } from "./supervise/local-folder.ts";
 import { lockOwner } from "./process/lock-file.ts";
 import { fileSize, readFrom } from "./process/log-tail.ts";
 import { projectFolder } from "./paths.ts";
-import { isAlive, isStopped, parseIdentity, waitForEnd } from "./process/process-identity.ts";
+import { isAlive, isStopped, readIdentity, waitForEnd } from "./process/process-identity.ts";
 import { services } from "./supervise/services.ts";
 import type { SupervisorStatus } from "./supervise/control-socket.ts";
 import {
@@ -17,6 +19,7 @@ import {
   exitCodes,
   type SystemStatus,
 } from "./supervise/status-report.ts";
+import { serverNames } from "./stack.ts";
 import { supervise } from "./supervise/supervisor.ts";
 
 const usage = `usage: node deploy/local/src/cli.ts <command>
@@ -35,29 +38,20 @@ function print(line: string): void {
 }
 
 /** The socket's name is relative to the folder. */
-function call(
+async function call(
   folder: LocalFolder,
   method: string,
   path: string,
   signal?: AbortSignal,
 ): Promise<SupervisorStatus> {
   process.chdir(folder.path);
-  return new Promise((resolve, reject) => {
-    const sent = request({ socketPath: socketName, method, path, agent: false, signal }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on("data", (chunk: Buffer) => chunks.push(chunk));
-      response.on("error", reject);
-      response.on("end", () => {
-        const body = JSON.parse(Buffer.concat(chunks).toString("utf8")) as SupervisorStatus & {
-          error?: string;
-        };
-        if (response.statusCode === 200) resolve(body);
-        else reject(new Error(body.error ?? `the supervisor answered ${response.statusCode}`));
-      });
-    });
-    sent.on("error", reject);
-    sent.end();
-  });
+  const sent = request({ socketPath: socketName, method, path, agent: false, signal }).end();
+  // One after the response fails its reading too.
+  sent.on("error", () => undefined);
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  const body = (await json(response)) as SupervisorStatus & { error?: string };
+  if (response.statusCode === 200) return body;
+  throw new Error(body.error ?? `the supervisor answered ${response.statusCode}`);
 }
 
 /** Returns the new offset. */
@@ -152,16 +146,10 @@ async function askSystems(folder: LocalFolder): Promise<(SystemStatus & { readon
 }
 
 async function killLeftovers(folder: LocalFolder): Promise<void> {
-  const stackFolders = ["kafka", "clickhouse", "redis"].map((name) =>
-    join(folder.stack, name, "server.identity"),
-  );
-  for (const path of [...services.map((service) => folder.identityPath(service.name)), ...stackFolders]) {
-    let identity: ReturnType<typeof parseIdentity>;
-    try {
-      identity = parseIdentity(readFileSync(path, "utf8"));
-    } catch {
-      continue;
-    }
+  const ofServices = services.map(({ name }) => folder.identityPath(name));
+  const ofServers = serverNames.map((name) => join(folder.stack, name, "server.identity"));
+  for (const path of [...ofServices, ...ofServers]) {
+    const identity = readIdentity(path);
     if (identity && isAlive(identity)) {
       process.kill(identity.pid, "SIGKILL");
       await waitForEnd(identity, 5_000);

@@ -1,7 +1,7 @@
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { identify, isAlive, parseIdentity, type ProcessIdentity } from "./process-identity.ts";
+import { identify, isAlive, parseIdentity, type ProcessIdentity, readIdentity } from "./process-identity.ts";
 
 export type Lock = { readonly release: () => void };
 
@@ -74,7 +74,7 @@ function removeStale(path: string, expected: string, aside: string): void {
 }
 
 export function lockOwner(path: string): ProcessIdentity | undefined {
-  const owner = parseIdentity(read(path) ?? "");
+  const owner = readIdentity(path);
   return owner && isAlive(owner) ? owner : undefined;
 }
 

@@ -59,6 +59,14 @@ export function parseIdentity(text: string): ProcessIdentity | undefined {
   }
 }
 
+export function readIdentity(path: string): ProcessIdentity | undefined {
+  try {
+    return parseIdentity(readFileSync(path, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
 /** False at the deadline. */
 export async function waitForEnd(identity: ProcessIdentity, deadlineMs: number): Promise<boolean> {
   const end = Date.now() + deadlineMs;

@@ -1,9 +1,9 @@
 import type { ChildProcess } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileSize, tail } from "./log-tail.ts";
-import { identify, parseIdentity, waitForEnd } from "./process-identity.ts";
+import { identify, readIdentity, waitForEnd } from "./process-identity.ts";
 import { spawnTied, type TiedCommand } from "./tied-process.ts";
 
 export type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
@@ -38,21 +38,13 @@ export function describeEnding(ending: Ending): string {
   return ending.signal ?? `exit code ${ending.code}`;
 }
 
-function readText(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
-}
-
 /** Still down; a failed start throws with the log's tail. */
 export function createServer(deps: ServerDeps): Server {
   type Running = { child: ChildProcess; ended: Promise<Ending>; ending: Ending | undefined; asked: boolean };
   let running: Running | undefined;
 
   async function awaitPredecessor(): Promise<void> {
-    const predecessor = parseIdentity(readText(deps.identityPath));
+    const predecessor = readIdentity(deps.identityPath);
     if (!predecessor) return;
     if (!(await waitForEnd(predecessor, deps.stopDeadlineMs))) {
       process.kill(predecessor.pid, "SIGKILL");

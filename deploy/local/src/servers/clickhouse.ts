@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { request } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { WAREHOUSE_USERS } from "@conversation-export/warehouse";
@@ -90,29 +89,16 @@ function findLibrary(): string {
   );
 }
 
-function send(
-  port: number,
-  path: string,
-  user?: string,
-  password?: string,
-  body = "",
-): Promise<[number, string]> {
-  return new Promise((resolve, reject) => {
-    const auth = user === undefined ? {} : { "x-clickhouse-user": user, "x-clickhouse-key": password ?? "" };
-    const method = body === "" ? "GET" : "POST";
-    const sent = request(
-      { host, port, path, method, agent: false, timeout: 5_000, headers: auth },
-      (response) => {
-        const chunks: Buffer[] = [];
-        response.on("data", (chunk: Buffer) => chunks.push(chunk));
-        response.on("end", () => resolve([response.statusCode ?? 0, Buffer.concat(chunks).toString("utf8")]));
-        response.on("error", reject);
-      },
-    );
-    sent.on("timeout", () => sent.destroy(new Error("no answer from ClickHouse within 5 s")));
-    sent.on("error", reject);
-    sent.end(body);
+/** @throws Error with ClickHouse's answer */
+async function runAsMigrator(port: number, password: string, sql: string): Promise<void> {
+  const answered = await fetch(`http://${host}:${port}/`, {
+    method: "POST",
+    headers: { "x-clickhouse-user": "migrator", "x-clickhouse-key": password, connection: "close" },
+    body: sql,
+    signal: AbortSignal.timeout(5_000),
   });
+  const text = await answered.text();
+  if (answered.status !== 200) throw new Error(text);
 }
 
 function remoteServers({ name, secret, ports, areReplicas }: ClickhouseCluster): string {
@@ -174,11 +160,7 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
     { mode: 0o600 },
   );
 
-  const askToStop = async (): Promise<void> => {
-    const sql = "KILL QUERY WHERE query LIKE 'SELECT sleepEachRow(1)%'";
-    const [status, body] = await send(httpPort, "/", "migrator", passwords.migrator, sql);
-    if (status !== 200) throw new Error(body);
-  };
+  const run = (sql: string): Promise<void> => runAsMigrator(httpPort, passwords.migrator, sql);
 
   const passwordEnv = Object.fromEntries(
     clickhouseUsers.map((user) => [`CLICKHOUSE_${user.toUpperCase()}_PASSWORD`, passwords[user]]),
@@ -203,12 +185,11 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
     identityPath: join(folder, "server.identity"),
     startDeadlineMs: 60_000,
     stopDeadlineMs: 15_000,
-    async ready() {
-      const sql = `CREATE DATABASE IF NOT EXISTS ${database}`;
-      const [status] = await send(httpPort, "/", "migrator", passwords.migrator, sql);
-      return status === 200;
+    ready: async () => {
+      await run(`CREATE DATABASE IF NOT EXISTS ${database}`);
+      return true;
     },
-    ...(!isWhole && { askToStop }),
+    ...(!isWhole && { askToStop: () => run("KILL QUERY WHERE query LIKE 'SELECT sleepEachRow(1)%'") }),
     onUnexpectedEnd: deps.onUnexpectedEnd,
   });
 }
