@@ -14,7 +14,7 @@ import { readBusConfig } from "../config.ts";
 import { requireYes, YES_FLAG, type YesOption } from "../output/confirm.ts";
 import { withAdmin } from "../connect/connections.ts";
 import { EXIT } from "../explain/exit-code.ts";
-import { CommandError, innermostMessage } from "../explain/explain.ts";
+import { CommandError, innermostMessage, usageError } from "../explain/explain.ts";
 import { warnUnlessRegistered } from "../access/registered-client.ts";
 import { DETACH_FLAG, type DetachOption, startJob } from "../jobs/start-job.ts";
 
@@ -87,9 +87,8 @@ const requirePlaces = async ({ window, source }: BackfillData, env: Environment)
   if (window?.by !== "offsets" || source.kind !== "kafka") return;
   const bus = readBusConfig(env);
   const { topic, ranges } = window;
-  const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
   if (!bus.topics.includes(topic)) {
-    throw wrong(
+    throw usageError(
       `${topic} is none of the topics of events (${bus.topics.join(", ")}): check --topic and the TOPIC_ variables`,
     );
   }
@@ -106,7 +105,7 @@ const requirePlaces = async ({ window, source }: BackfillData, env: Environment)
   const missing = ranges.filter((range) => !there.some(({ partition }) => partition === range.partition));
   if (missing.length === 0) return;
   const numbers = missing.map(({ partition }) => partition).join(", ");
-  throw wrong(`${topic} has ${there.length} partitions, numbered from 0; there is no partition ${numbers}`);
+  throw usageError(`${topic} has ${there.length} partitions, numbered from 0; there is no partition ${numbers}`);
 };
 
 /** @throws CommandError */

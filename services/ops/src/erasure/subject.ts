@@ -9,8 +9,7 @@ import {
 import { type Command, InvalidArgumentError } from "commander";
 import type { z } from "zod";
 import { matching } from "../commands/arguments.ts";
-import { EXIT } from "../explain/exit-code.ts";
-import { CommandError, innermostMessage } from "../explain/explain.ts";
+import { innermostMessage, usageError } from "../explain/explain.ts";
 
 export const requestId = matching(
   /^[0-9a-f]{32}-\d{1,9}$/,
@@ -42,17 +41,16 @@ export type SubjectOptions = {
 
 const readSubjectFile = async (path: string): Promise<unknown> => {
   const where = path === "-" ? "standard input" : path;
-  const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
   const text = await (path === "-" ? textOf(process.stdin) : readFile(path, "utf8")).catch(
     (error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") throw wrong(`there is no file ${path}`);
-      throw wrong(`${where} cannot be read: ${error.message}`);
+      if (error.code === "ENOENT") throw usageError(`there is no file ${path}`);
+      throw usageError(`${where} cannot be read: ${error.message}`);
     },
   );
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw wrong(`${where} holds no JSON: ${innermostMessage(error)}`);
+    throw usageError(`${where} holds no JSON: ${innermostMessage(error)}`);
   }
 };
 
@@ -74,16 +72,10 @@ export const subjectOf = async (options: SubjectOptions): Promise<DataSubject> =
         }
       : await readSubjectFile(file);
   const parsed = dataSubjectRequestSchema.safeParse(body, { reportInput: false });
-  if (!parsed.success) {
-    throw new CommandError(`this is no erasure request: ${problemsOf(parsed.error)}`, {
-      exitCode: EXIT.usage,
-    });
-  }
+  if (!parsed.success) throw usageError(`this is no erasure request: ${problemsOf(parsed.error)}`);
   const subject = dataSubjectOf(parsed.data satisfies DataSubjectRequestBody);
   if (subject === undefined) {
-    throw new CommandError("the request names nobody: it needs an email or an identifier", {
-      exitCode: EXIT.usage,
-    });
+    throw usageError("the request names nobody: it needs an email or an identifier");
   }
   return subject;
 };

@@ -30,6 +30,9 @@ export class CommandError extends Error {
   }
 }
 
+export const usageError = (message: string): CommandError =>
+  new CommandError(message, { exitCode: EXIT.usage });
+
 const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, " ").trim();
 
 export const innermostMessage = (error: unknown): string => {

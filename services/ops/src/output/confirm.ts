@@ -1,5 +1,4 @@
-import { CommandError } from "../explain/explain.ts";
-import { EXIT } from "../explain/exit-code.ts";
+import { usageError } from "../explain/explain.ts";
 
 export type YesOption = { readonly yes?: true };
 
@@ -8,5 +7,5 @@ export const YES_FLAG = ["--yes", "confirm; nothing is done without it"] as cons
 /** `what`: such as "this erases …". @throws CommandError */
 export const requireYes = ({ yes }: YesOption, what: string): void => {
   if (yes === true) return;
-  throw new CommandError(`${what}: add --yes to do it`, { exitCode: EXIT.usage });
+  throw usageError(`${what}: add --yes to do it`);
 };

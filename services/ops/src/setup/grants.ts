@@ -8,8 +8,7 @@ import {
   type WarehouseUser,
 } from "@conversation-export/warehouse";
 import type { WarehouseConfig } from "../config.ts";
-import { CommandError } from "../explain/explain.ts";
-import { EXIT } from "../explain/exit-code.ts";
+import { usageError } from "../explain/explain.ts";
 import { type Print, renderJson } from "../output/print.ts";
 
 const databaseOf = ({ url }: WarehouseConfig): string => decodeURIComponent(new URL(url).pathname.slice(1));
@@ -46,9 +45,8 @@ export const printClientUser = (
   print: Print,
 ): void => {
   if (server.cluster !== null) {
-    throw new CommandError(
+    throw usageError(
       "on a cluster clients get no user: it would have to read the tables behind the views, which hold the rows of all clients",
-      { exitCode: EXIT.usage },
     );
   }
   const user = `${CLIENT_USER}${clientId}`;
