@@ -133,13 +133,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const lock = lockFolder(dir);
   const started: Server[] = [];
 
-  async function stop(): Promise<void> {
-    await Promise.all(started.map((server) => server.stop()));
-    lock.release();
-  }
-
-  async function kill(): Promise<void> {
-    await Promise.all(started.map((server) => server.kill()));
+  async function end(how: "stop" | "kill"): Promise<void> {
+    await Promise.all(started.map((server) => server[how]()));
     lock.release();
   }
 
@@ -299,11 +294,11 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       get redis() {
         return need(redis, "redis");
       },
-      stop,
-      kill,
+      stop: () => end("stop"),
+      kill: () => end("kill"),
     };
   } catch (error) {
-    await stop();
+    await end("stop");
     throw error;
   }
 }

@@ -8,6 +8,13 @@ import { spawnTied, type TiedCommand } from "./tied-process.ts";
 
 export type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
+/** Of a server with a folder of its own. */
+export type FolderDeps = {
+  readonly folder: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly onUnexpectedEnd: (ending: Ending) => void;
+};
+
 /** `logFrom`: the log's length before this start. */
 export type ServerDeps = {
   readonly name: string;

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { WAREHOUSE_USERS } from "@conversation-export/warehouse";
 import { packageFolder } from "../paths.ts";
 import { database, type TestRights, withServiceGrants } from "./clickhouse-users.ts";
-import { createServer, type Ending, type Server } from "../process/server.ts";
+import { createServer, type FolderDeps, type Server } from "../process/server.ts";
 
 export const clickhouseUsers = ["migrator", ...WAREHOUSE_USERS] as const;
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
@@ -28,15 +28,12 @@ export type ClickhouseKeeper = {
   readonly replica: string;
 };
 
-export type ClickhouseDeps = {
-  readonly folder: string;
+export type ClickhouseDeps = FolderDeps & {
   readonly httpPort: number;
   readonly tcpPort: number;
-  readonly env: NodeJS.ProcessEnv;
   readonly passwords: ClickhousePasswords;
   readonly cluster?: ClickhouseCluster | undefined;
   readonly testRights?: TestRights | undefined;
-  readonly onUnexpectedEnd: (ending: Ending) => void;
 };
 
 const host = "127.0.0.1";

@@ -10,7 +10,7 @@ import { choosePorts } from "../process/ports.ts";
 import { fetchJars } from "./maven.ts";
 import { packageFolder } from "../paths.ts";
 import { runCommand } from "../process/run-command.ts";
-import { createServer, type Ending, type Server } from "../process/server.ts";
+import { createServer, type FolderDeps, type Server } from "../process/server.ts";
 
 export type KafkaListeners = {
   readonly ports: Readonly<Partial<Record<"SSL" | "SASL_SSL" | "SASL_PLAINTEXT", number>>>;
@@ -23,17 +23,14 @@ export type KafkaListeners = {
 /** `nodeId` counts from 2. */
 export type KafkaCluster = { readonly id: string; readonly nodeId: number };
 
-export type KafkaDeps = {
-  readonly folder: string;
+export type KafkaDeps = FolderDeps & {
   readonly port: number;
   readonly controllerPort: number;
   readonly listeners?: KafkaListeners | undefined;
   /** Absent: a new cluster. */
   readonly joins?: KafkaCluster;
   readonly stopDeadlineMs?: number;
-  readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
-  readonly onUnexpectedEnd: (ending: Ending) => void;
 };
 
 const version = "4.3.1";

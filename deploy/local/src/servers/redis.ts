@@ -4,16 +4,13 @@ import { join } from "node:path";
 import { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } from "@conversation-export/queue";
 import { fetchJars } from "./maven.ts";
 import { cacheFolder, packageFolder } from "../paths.ts";
-import { createServer, type Ending, type Server } from "../process/server.ts";
+import { createServer, type FolderDeps, type Server } from "../process/server.ts";
 import { findProgram } from "../process/tied-process.ts";
 import { readZipEntry } from "./zip.ts";
 
-export type RedisDeps = {
-  readonly folder: string;
+export type RedisDeps = FolderDeps & {
   readonly port: number;
-  readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
-  readonly onUnexpectedEnd: (ending: Ending) => void;
   readonly program?: string;
   readonly settings?: readonly string[];
 };

@@ -2,17 +2,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageFolder } from "../paths.ts";
 import { readFrom } from "../process/log-tail.ts";
-import { createServer, type Ending, type Server } from "../process/server.ts";
+import { createServer, type FolderDeps, type Server } from "../process/server.ts";
 import { fetchJars } from "./maven.ts";
 
 const version = "3.9.5";
 
-export type ZookeeperDeps = {
-  readonly folder: string;
+export type ZookeeperDeps = FolderDeps & {
   readonly port: number;
-  readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
-  readonly onUnexpectedEnd: (ending: Ending) => void;
 };
 
 /** In place of ClickHouse Keeper. */
