@@ -1,4 +1,3 @@
-import { ConfigError } from "@conversation-export/runtime";
 import { CommandError, exitCodeOf, explain } from "../explain/explain.ts";
 import { EXIT, type ExitCode } from "../explain/exit-code.ts";
 import { renderColumns } from "../output/print.ts";
@@ -32,12 +31,7 @@ export const findingsOf = (area: string) => {
 /** Without those that do not apply. */
 export const applying = <T>(all: readonly (T | false)[]): T[] => all.filter((one): one is T => one !== false);
 
-/** Rethrows bugs. */
-export const failedFinding = (area: string, name: string, error: unknown): Finding => {
-  if (error instanceof ConfigError) {
-    const advice = "set the variables that docs/configuration.md lists for this command";
-    return { area, name, state: "problem", found: error.problems.join("; "), advice };
-  }
+const failedFinding = (area: string, name: string, error: unknown): Finding => {
   const text = explain(error);
   if (text === undefined) throw error;
   const away = error instanceof CommandError && exitCodeOf(error) === EXIT.away;
@@ -47,6 +41,7 @@ export const failedFinding = (area: string, name: string, error: unknown): Findi
   return { area, name, state: away ? "away" : "problem", found, advice };
 };
 
+/** Rethrows bugs. */
 export const attempt = async (
   area: string,
   name: string,
