@@ -1,8 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileSize, tail } from "./log-tail.ts";
+import { fileSize, readFrom, tail } from "./log-tail.ts";
 import { identify, readIdentity, waitForEnd } from "./process-identity.ts";
 import { spawnTied, type TiedCommand } from "./tied-process.ts";
 
@@ -15,7 +15,6 @@ export type FolderDeps = {
   readonly onUnexpectedEnd: (ending: Ending) => void;
 };
 
-/** `logFrom`: the log's length before this start. */
 export type ServerDeps = {
   readonly name: string;
   readonly tied: TiedCommand;
@@ -24,7 +23,8 @@ export type ServerDeps = {
   readonly pidPath?: string;
   readonly startDeadlineMs: number;
   readonly stopDeadlineMs: number;
-  readonly ready: (logFrom: number) => Promise<boolean>;
+  /** The log of this start. */
+  readonly ready: (readLog: () => string) => Promise<boolean>;
   /** Default: SIGTERM. */
   readonly askToStop?: () => Promise<void>;
   /** Not called after `stop` or `kill`. */
@@ -38,6 +38,20 @@ export type Server = {
   readonly stop: () => Promise<void>;
   readonly kill: () => Promise<void>;
 };
+
+type FolderServer = Omit<ServerDeps, "tied" | "identityPath" | "onUnexpectedEnd"> &
+  Pick<TiedCommand, "command">;
+
+/** Works in its folder, with its log and identity there. */
+export function createFolderServer(deps: FolderDeps, { command, ...server }: FolderServer): Server {
+  const { folder, env, onUnexpectedEnd } = deps;
+  return createServer({
+    ...server,
+    tied: { command, cwd: folder, env, logPath: join(folder, "server.log") },
+    identityPath: join(folder, "server.identity"),
+    onUnexpectedEnd,
+  });
+}
 
 const logLines = 25;
 
@@ -104,7 +118,7 @@ export function createServer(deps: ServerDeps): Server {
     started.asked = true;
     const end = Date.now() + deps.startDeadlineMs;
     for (;;) {
-      const ready = await deps.ready(logFrom).catch(() => false);
+      const ready = await deps.ready(() => readFrom(logPath, logFrom)).catch(() => false);
       if (started.ending)
         throw failure(`ended before it was ready (${describeEnding(started.ending)})`, logFrom);
       if (ready) break;

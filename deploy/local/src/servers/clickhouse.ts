@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { WAREHOUSE_USERS } from "@conversation-export/warehouse";
 import { packageFolder } from "../paths.ts";
 import { database, type TestRights, withServiceGrants } from "./clickhouse-users.ts";
-import { createServer, type FolderDeps, type Server } from "../process/server.ts";
+import { createFolderServer, type FolderDeps, type Server } from "../process/server.ts";
 
 export const clickhouseUsers = ["migrator", ...WAREHOUSE_USERS] as const;
 export type ClickhouseUser = (typeof clickhouseUsers)[number];
@@ -162,24 +162,19 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
   const passwordEnv = Object.fromEntries(
     clickhouseUsers.map((user) => [`CLICKHOUSE_${user.toUpperCase()}_PASSWORD`, passwords[user]]),
   );
-  return createServer({
+  const withPasswords = { ...deps, env: { ...deps.env, ...passwordEnv } };
+  return createFolderServer(withPasswords, {
     name: "clickhouse",
-    tied: {
-      command: [
-        ...command,
-        `--config-file=${configPath}`,
-        ...(isWhole ? ["--"] : []),
-        `--path=${dataFolder}`,
-        `--http_port=${httpPort}`,
-        `--tcp_port=${tcpPort}`,
-        `--listen_host=${host}`,
-        ...(isWhole ? [] : ["--multiquery", `--query=${listenForever}`]),
-      ],
-      cwd: folder,
-      env: { ...deps.env, ...passwordEnv },
-      logPath: join(folder, "server.log"),
-    },
-    identityPath: join(folder, "server.identity"),
+    command: [
+      ...command,
+      `--config-file=${configPath}`,
+      ...(isWhole ? ["--"] : []),
+      `--path=${dataFolder}`,
+      `--http_port=${httpPort}`,
+      `--tcp_port=${tcpPort}`,
+      `--listen_host=${host}`,
+      ...(isWhole ? [] : ["--multiquery", `--query=${listenForever}`]),
+    ],
     startDeadlineMs: 60_000,
     stopDeadlineMs: 15_000,
     ready: async () => {
@@ -187,6 +182,5 @@ export function createClickhouse(deps: ClickhouseDeps): Server {
       return true;
     },
     ...(!isWhole && { askToStop: () => run("KILL QUERY WHERE query LIKE 'SELECT sleepEachRow(1)%'") }),
-    onUnexpectedEnd: deps.onUnexpectedEnd,
   });
 }

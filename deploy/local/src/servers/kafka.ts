@@ -5,12 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { waitForLock } from "../process/lock-file.ts";
-import { readFrom } from "../process/log-tail.ts";
 import { choosePorts } from "../process/ports.ts";
 import { fetchJars } from "./maven.ts";
 import { packageFolder } from "../paths.ts";
 import { runCommand } from "../process/run-command.ts";
-import { createServer, type FolderDeps, type Server } from "../process/server.ts";
+import { createFolderServer, type FolderDeps, type Server } from "../process/server.ts";
 
 export type KafkaListeners = {
   readonly ports: Readonly<Partial<Record<"SSL" | "SASL_SSL" | "SASL_PLAINTEXT", number>>>;
@@ -202,7 +201,7 @@ async function format(
 
 /** `ofServer`: not for tools. */
 async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly string[]): Promise<Server> {
-  const { folder, env } = deps;
+  const { folder } = deps;
   mkdirSync(folder, { recursive: true });
   const dataFolder = join(folder, "data");
   const propertiesPath = join(folder, PROPERTIES);
@@ -225,19 +224,11 @@ async function createBroker(deps: KafkaDeps, jars: string, ...ofServer: readonly
     await format(deps, dataFolder, `${jars}.bootstrap.checkpoint`, [...classPath, "kafka.tools.StorageTool"]);
   }
 
-  const logPath = join(folder, "server.log");
-  return createServer({
+  return createFolderServer(deps, {
     name: "kafka",
-    tied: {
-      command: ["java", "-Xms256m", "-Xmx256m", ...ofServer, ...classPath, "kafka.Kafka", propertiesPath],
-      cwd: folder,
-      env,
-      logPath,
-    },
-    identityPath: join(folder, "server.identity"),
+    command: ["java", "-Xms256m", "-Xmx256m", ...ofServer, ...classPath, "kafka.Kafka", propertiesPath],
     startDeadlineMs: 60_000,
     stopDeadlineMs: deps.stopDeadlineMs ?? 15_000,
-    ready: (logFrom) => Promise.resolve(readFrom(logPath, logFrom).includes("Kafka Server started")),
-    onUnexpectedEnd: deps.onUnexpectedEnd,
+    ready: (readLog) => Promise.resolve(readLog().includes("Kafka Server started")),
   });
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { REDIS_DEFAULT_RULES, REDIS_USERS, redisRules } from "@conversation-export/queue";
 import { fetchJars } from "./maven.ts";
 import { cacheFolder, packageFolder } from "../paths.ts";
-import { createServer, type FolderDeps, type Server } from "../process/server.ts";
+import { createFolderServer, type FolderDeps, type Server } from "../process/server.ts";
 import { findProgram } from "../process/tied-process.ts";
 import { readZipEntry } from "./zip.ts";
 
@@ -68,44 +68,37 @@ const redisUsers = (): string =>
   ].join("\n");
 
 export async function createRedis(deps: RedisDeps): Promise<Server> {
-  const { folder, port, env } = deps;
+  const { folder, port } = deps;
   const binary = await findBinary(deps);
   const dataFolder = join(folder, "data");
   mkdirSync(dataFolder, { recursive: true });
   const usersPath = join(folder, "users.acl");
   writeFileSync(usersPath, redisUsers());
-  return createServer({
+  return createFolderServer(deps, {
     name: "redis",
-    tied: {
-      command: [
-        binary,
-        "--port",
-        String(port),
-        "--bind",
-        host,
-        "--dir",
-        dataFolder,
-        "--daemonize",
-        "no",
-        "--aclfile",
-        usersPath,
-        "--appendonly",
-        "yes",
-        "--save",
-        "",
-        "--maxmemory-policy",
-        "noeviction",
-        ...(deps.settings ?? []),
-      ],
-      cwd: folder,
-      env,
-      logPath: join(folder, "server.log"),
-    },
-    identityPath: join(folder, "server.identity"),
+    command: [
+      binary,
+      "--port",
+      String(port),
+      "--bind",
+      host,
+      "--dir",
+      dataFolder,
+      "--daemonize",
+      "no",
+      "--aclfile",
+      usersPath,
+      "--appendonly",
+      "yes",
+      "--save",
+      "",
+      "--maxmemory-policy",
+      "noeviction",
+      ...(deps.settings ?? []),
+    ],
     startDeadlineMs: 30_000,
     stopDeadlineMs: 10_000,
     ready: () => ping(port),
-    onUnexpectedEnd: deps.onUnexpectedEnd,
   });
 }
 
@@ -119,7 +112,7 @@ export type SentinelDeps = RedisDeps & {
 
 /** A server is down after a second. */
 export async function createSentinel(deps: SentinelDeps): Promise<Server> {
-  const { folder, port, env, name } = deps;
+  const { folder, port, name } = deps;
   const binary = await findBinary(deps);
   mkdirSync(folder, { recursive: true });
   const configPath = join(folder, "sentinel.conf");
@@ -133,18 +126,11 @@ export async function createSentinel(deps: SentinelDeps): Promise<Server> {
     `sentinel failover-timeout ${name} 5000`,
   ];
   writeFileSync(configPath, lines.map((line) => `${line}\n`).join(""));
-  return createServer({
+  return createFolderServer(deps, {
     name: "sentinel",
-    tied: {
-      command: [binary, configPath, "--sentinel"],
-      cwd: folder,
-      env,
-      logPath: join(folder, "sentinel.log"),
-    },
-    identityPath: join(folder, "sentinel.identity"),
+    command: [binary, configPath, "--sentinel"],
     startDeadlineMs: 30_000,
     stopDeadlineMs: 10_000,
     ready: () => ping(port),
-    onUnexpectedEnd: deps.onUnexpectedEnd,
   });
 }

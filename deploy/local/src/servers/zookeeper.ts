@@ -1,8 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageFolder } from "../paths.ts";
-import { readFrom } from "../process/log-tail.ts";
-import { createServer, type FolderDeps, type Server } from "../process/server.ts";
+import { createFolderServer, type FolderDeps, type Server } from "../process/server.ts";
 import { fetchJars } from "./maven.ts";
 
 const version = "3.9.5";
@@ -23,28 +22,19 @@ export async function createZookeeper(deps: ZookeeperDeps): Promise<Server> {
     config,
     `dataDir=${join(folder, "data")}\nclientPort=${port}\nclientPortAddress=127.0.0.1\ntickTime=500\n`,
   );
-  const logPath = join(folder, "server.log");
   const java = ["-Xms128m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false"];
-  return createServer({
+  return createFolderServer(deps, {
     name: "zookeeper",
-    tied: {
-      command: [
-        "java",
-        ...java,
-        "-cp",
-        join(jars, "*"),
-        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-        config,
-      ],
-      cwd: folder,
-      env,
-      logPath,
-    },
-    identityPath: join(folder, "server.identity"),
+    command: [
+      "java",
+      ...java,
+      "-cp",
+      join(jars, "*"),
+      "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+      config,
+    ],
     startDeadlineMs: 60_000,
     stopDeadlineMs: 15_000,
-    ready: (logFrom) =>
-      Promise.resolve(readFrom(logPath, logFrom).includes("PrepRequestProcessor (sid:0) started")),
-    onUnexpectedEnd: deps.onUnexpectedEnd,
+    ready: (readLog) => Promise.resolve(readLog().includes("PrepRequestProcessor (sid:0) started")),
   });
 }
