@@ -1,26 +1,19 @@
 import type { Admin } from "@conversation-export/bus";
-import { deadLetterTopic } from "@conversation-export/domain";
 import type { BusConfig, ServiceSettings } from "../config.ts";
 import { fetchLag, withAdmin } from "../connect/connections.ts";
 import { type WantedTopic, wantedTopics } from "../setup/topics.ts";
 import { applying, attempt, type Finding, type Findings, findingsOf } from "./finding.ts";
-import { type TopicFacts, topicFindings, type TopicKind } from "./topic-findings.ts";
+import { type TopicFacts, topicFindings } from "./topic-findings.ts";
 
 const AREA = "Kafka";
 const { ok, warning, problem } = findingsOf(AREA);
 
-const kindOf = (topic: string, { topics }: BusConfig): TopicKind => {
-  if (topics.includes(topic)) return "events";
-  return topics.some((events) => deadLetterTopic(events) === topic) ? "dead-letters" : "commands";
-};
-
 const readTopic = async (
   admin: Admin,
-  bus: BusConfig,
-  { topic, config: wanted }: WantedTopic,
+  { topic, kind, config: wanted }: WantedTopic,
 ): Promise<TopicFacts> => ({
   topic,
-  kind: kindOf(topic, bus),
+  kind,
   partitions: (await admin.fetchOffsets(topic)).length,
   config: await admin.topicConfig(topic),
   wanted,
@@ -65,7 +58,7 @@ export const busFindings = (config: BusConfig, settings: ServiceSettings): Promi
       const wanted = wantedTopics(config);
       const missing = wanted.flatMap(({ topic }) => (there.has(topic) ? [] : [topic]));
       const present = wanted.filter(({ topic }) => there.has(topic));
-      const topics = await Promise.all(present.map((one) => readTopic(admin, config, one)));
+      const topics = await Promise.all(present.map((one) => readTopic(admin, one)));
       const group = config.topics.some((topic) => missing.includes(topic))
         ? []
         : await attempt(AREA, `group ${config.groupId}`, () => groupFindings(admin, config));

@@ -1,5 +1,5 @@
 import type { ServiceSettings } from "../config.ts";
-import { TIMESTAMP_TYPE } from "../setup/topics.ts";
+import { TIMESTAMP_TYPE, type WantedTopic } from "../setup/topics.ts";
 import { applying, type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const { ok, warning, problem } = findingsOf("Kafka");
@@ -8,11 +8,9 @@ const DAY_MS = 86_400_000;
 /** Ingest may stop for days. */
 const SHORT_RETENTION_MS = 3 * DAY_MS;
 
-export type TopicKind = "events" | "dead-letters" | "commands";
-
 export type TopicFacts = {
   readonly topic: string;
-  readonly kind: TopicKind;
+  readonly kind: WantedTopic["kind"];
   readonly partitions: number;
   readonly config: Readonly<Record<string, string>>;
   /** As `topics create` sets them. */

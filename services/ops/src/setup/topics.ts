@@ -1,4 +1,4 @@
-import type { Admin, NewTopic } from "@conversation-export/bus";
+import type { Admin } from "@conversation-export/bus";
 import { deadLetterTopic } from "@conversation-export/domain";
 import { isRetryable, retry } from "@conversation-export/runtime";
 import type { CommandDeps, JsonOption } from "../commands/command-deps.ts";
@@ -22,16 +22,24 @@ export type TopicOptions = {
   readonly timeout: number;
 } & JsonOption;
 
-export type WantedTopic = Required<Pick<NewTopic, "topic" | "config">>;
+export type WantedTopic = {
+  readonly topic: string;
+  readonly kind: "events" | "dead-letters" | "commands";
+  readonly config: Readonly<Record<string, string>>;
+};
 
 export const wantedTopics = ({ topics, smsTopic }: BusConfig): WantedTopic[] => {
   const config = { "message.timestamp.type": TIMESTAMP_TYPE };
   // The largest payload must fit with the headers.
   const deadLetterConfig = { ...config, "max.message.bytes": String(2 * DEFAULT_MAX_MESSAGE_BYTES) };
   return [
-    ...topics.map((topic) => ({ topic, config })),
-    ...topics.map((topic) => ({ topic: deadLetterTopic(topic), config: deadLetterConfig })),
-    { topic: smsTopic, config },
+    ...topics.map((topic) => ({ topic, kind: "events" as const, config })),
+    ...topics.map((topic) => ({
+      topic: deadLetterTopic(topic),
+      kind: "dead-letters" as const,
+      config: deadLetterConfig,
+    })),
+    { topic: smsTopic, kind: "commands", config },
   ];
 };
 
@@ -87,17 +95,17 @@ export const createTopics = async (
       const patiently = <T>(ask: () => Promise<T>): Promise<T> =>
         retry(ask, { deadlineMs: timeoutMs, retryable: isRetryable });
       const before = new Set(await patiently(() => admin.listTopics()));
-      for (const wanted of wantedTopics(config)) {
+      for (const { topic, config: settings } of wantedTopics(config)) {
+        const wanted = { topic, partitions, replicationFactor: replication, config: settings };
         try {
-          await admin.createTopics([{ ...wanted, partitions, replicationFactor: replication }], timeoutMs);
+          await admin.createTopics([wanted], timeoutMs);
         } catch (error) {
-          throw new CommandError(
-            `Kafka does not create the topic ${wanted.topic}: ${innermostMessage(error)}`,
-            { cause: error },
-          );
+          throw new CommandError(`Kafka does not create the topic ${topic}: ${innermostMessage(error)}`, {
+            cause: error,
+          });
         }
-        const made = await patiently(() => describeTopic(admin, wanted.topic));
-        rows.push({ ...made, state: before.has(wanted.topic) ? "unchanged" : "created" });
+        const made = await patiently(() => describeTopic(admin, topic));
+        rows.push({ ...made, state: before.has(topic) ? "unchanged" : "created" });
       }
       print(
         json === true
