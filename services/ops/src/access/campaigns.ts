@@ -42,7 +42,8 @@ export const createCampaigns = (deps: {
       if (json === true) return print(renderJson(view(campaign)));
       print(`created the campaign ${key} of the client ${clientId}`);
     },
-    list: async ({ client: clientId = null, json }: OfClient): Promise<void> => {
+    list: async ({ client, json }: OfClient): Promise<void> => {
+      const clientId = client ?? null;
       await requireKnown(clients, clientId);
       const campaigns = (await store.list(clientId)).map(view);
       if (json === true) return print(renderJson(campaigns));

@@ -61,7 +61,8 @@ export const createKeys = (deps: {
       if (secret === undefined || out !== undefined)
         print(`${keyId} of the client ${clientId}; the key ${where}; ${end}`);
     },
-    list: async ({ client: clientId = null, json }: OfClient): Promise<void> => {
+    list: async ({ client, json }: OfClient): Promise<void> => {
+      const clientId = client ?? null;
       await requireKnown(store, clientId);
       const uses = await lastUses();
       const usedAt = (keyId: string): string | null => {

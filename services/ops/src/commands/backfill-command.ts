@@ -105,7 +105,9 @@ const requirePlaces = async ({ window, source }: BackfillData, env: Environment)
   const missing = ranges.filter((range) => !there.some(({ partition }) => partition === range.partition));
   if (missing.length === 0) return;
   const numbers = missing.map(({ partition }) => partition).join(", ");
-  throw usageError(`${topic} has ${there.length} partitions, numbered from 0; there is no partition ${numbers}`);
+  throw usageError(
+    `${topic} has ${there.length} partitions, numbered from 0; there is no partition ${numbers}`,
+  );
 };
 
 /** @throws CommandError */

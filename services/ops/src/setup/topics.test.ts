@@ -10,9 +10,7 @@ it("says what differs from what was asked for, and what to do", () => {
       "(`kafka-topics.sh --alter --topic messages --partitions 12` adds them), " +
       "each has 1 replicas, not 3 (`kafka-reassign-partitions.sh` changes that)",
   );
-  expect(topicDifference(topic, { partitions: 3 })).toMatch(
-    /not 3 .*cannot remove partitions/,
-  );
+  expect(topicDifference(topic, { partitions: 3 })).toMatch(/not 3 .*cannot remove partitions/);
 });
 
 it("is content with any topic when nothing was asked for", () => {
