@@ -9,7 +9,7 @@ const setUp = (suppresses: readonly boolean[]) => {
   const steps: string[] = [];
   const waiting: (() => void)[] = [];
   const answers = [...suppresses];
-  const step = (name: string, answer?: (() => unknown) | undefined) => (): Promise<unknown> => {
+  const step = (name: string, answer?: () => unknown) => (): Promise<unknown> => {
     steps.push(name);
     return Promise.resolve(answer?.());
   };
@@ -78,8 +78,7 @@ it("looks for records only when nothing judged without its suppressions can appe
   expect(steps.slice(3)).toEqual(["collect", "hidden", "suppress", "wait"]);
   waiting.shift()?.();
   expect(await ended).toMatchObject({ requests: 1, rounds: 1, deleted: { conversations: 2 } });
-  expect(steps.slice(7)).toEqual([
-    ...["collect", "hidden", "suppress"],
-    ...["remaining", "erase", "remaining", "gone", "publish", "keys", "complete", "scrub", "forget"],
-  ]);
+  expect(steps.slice(7).join(" ")).toBe(
+    "collect hidden suppress remaining erase remaining gone publish keys complete scrub forget",
+  );
 });
