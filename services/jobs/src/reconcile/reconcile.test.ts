@@ -320,6 +320,23 @@ it("goes on by the clock behind the last message that was compared, whatever the
   expect(world.until).toMatchObject({ until: LAST + HOUR, offsets: [{ offset: 2 }] });
 });
 
+it.each([
+  ["late messages", 0],
+  ["a partition that was added", 1],
+])("compares %s again when it is tried again", async (_, partition) => {
+  const { run, world } = setup([message("x", LAST - 2 * HOUR)]);
+  world.append(message("late", LAST - HOUR), partition);
+  world.append(message("y", LAST), partition);
+  world.until = { until: LAST, offsets: [{ ...COMPARED, offset: 1 }] };
+  world.unreadable = new Set(["late"]);
+  for (const attempt of [1, 2, 3]) {
+    world.attempt = attempt;
+    await expect(run()).rejects.toMatchObject({ code: "records_missing" });
+  }
+  world.unreadable = new Set();
+  expect(readableOf(await run())).toBe(2);
+});
+
 it("never goes back when a producer's clock runs ahead", async () => {
   const { run, world } = setup([message("ahead", LAST + 5 * HOUR), message("x", LAST), message("y", LAST)]);
   world.until = { until: LAST, offsets: [{ ...COMPARED, offset: 2 }] };

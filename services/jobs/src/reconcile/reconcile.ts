@@ -30,6 +30,7 @@ const MAX_BEHIND_HOURS = 7 * 24;
 export type ReconcileState = {
   readonly from: number;
   readonly to: number;
+  readonly firstStarts: ReconciledUntil["offsets"] | null;
   readonly next: number;
   /** null: at the first message of its time. */
   readonly starts: ReconciledUntil["offsets"] | null;
@@ -66,7 +67,7 @@ export const createReconcile = (deps: {
       const last = await store.loadUntil();
       const start = Math.min(end, Math.max(last?.until ?? end - HOUR_MS, end - MAX_BEHIND_HOURS * HOUR_MS));
       const starts = last !== null && last.until === start ? last.offsets : null;
-      return { from: start, to: end, next: start, starts, report };
+      return { from: start, to: end, firstStarts: starts, next: start, starts, report };
     }
     const start = from === null ? end - HOUR_MS : floorHour(Date.parse(from));
     if (start >= end) {
@@ -76,7 +77,7 @@ export const createReconcile = (deps: {
     if (end - start > MAX_HOURS * HOUR_MS) {
       throw new ServiceError("reconcile_window", `the window must have at most ${MAX_HOURS} hours`);
     }
-    return { from: start, to: end, next: start, starts: null, report };
+    return { from: start, to: end, firstStarts: null, next: start, starts: null, report };
   };
 
   const settled = async (topic: string, ranges: readonly BusRange[], signal: AbortSignal): Promise<void> => {
@@ -155,7 +156,7 @@ export const createReconcile = (deps: {
       const result = { from: isoOf(state.from), to: isoOf(state.to), ...state.report };
       if (result.missing === 0 && result.erasedButReadable === 0) return result;
       // The next attempt compares the same hours anew.
-      await context.save({ ...state, next: state.from, starts: null, report: NOTHING });
+      await context.save({ ...state, next: state.from, starts: state.firstStarts, report: NOTHING });
       throw failureOf(result, context.attempt);
     },
   };
