@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   formatTimestampZ,
+  READABLE_FIRST,
   RECORD_TABLES,
   type RecordTable,
   type RowKey,
@@ -151,7 +152,7 @@ export const createWrongRows = (deps: {
       }
     },
     async erase(run, signal) {
-      for (const table of RECORD_TABLES) {
+      for (const { name: table } of READABLE_FIRST) {
         for (const partition of await partitionsOf(run, table, signal)) {
           signal.throwIfAborted();
           const condition = removalCondition(table, local("job_keys"));
