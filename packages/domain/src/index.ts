@@ -19,7 +19,7 @@ export {
 } from "./event/dead-letter.ts";
 export { envelopeSchema } from "./event/envelope.ts";
 export { type BusHeader, type BusHeaders, headerText } from "./event/headers.ts";
-export { arrivalTimeOf, busPositionOf } from "./event/bus-position.ts";
+export { arrivalHeaders, arrivalTimeOf, busPositionOf } from "./event/bus-position.ts";
 export { expiryDateOf, type ExportRecord } from "./kinds/export-record.ts";
 export type { ColumnValue, OwnColumn } from "./kinds/record-form.ts";
 export type { HandoffEntry } from "./kinds/handoffs.ts";

@@ -52,3 +52,13 @@ export const arrivalTimeOf = (message: Placed & { readonly timestamp: number }):
   const time = new Date(message.timestamp).getTime();
   return Number.isNaN(time) ? null : time;
 };
+
+export const arrivalHeaders = (message: Placed & { readonly timestamp: number }) => {
+  const { partition, offset } = busPositionOf(message);
+  const arrivedAt = arrivalTimeOf(message);
+  return {
+    "dl-partition": String(partition),
+    "dl-offset": String(offset),
+    "dl-time": arrivedAt === null ? "" : new Date(arrivedAt).toISOString(),
+  };
+};

@@ -23,6 +23,7 @@ describe("the headers of a dead letter", () => {
       topic: "conversations",
       arrival: { partition: 2, offset: 17 },
       arrivedAt: Date.parse("2026-10-20T09:59:58.5Z"),
+      lastOffset: null,
       rejectedAt: Date.parse("2026-10-20T10:00:00Z"),
       replays: 1,
       leftOut: false,
@@ -64,6 +65,15 @@ describe("the headers of a dead letter", () => {
     expect(deadLetterOf(headers)).toMatchObject({ arrivedAt: instant, rejectedAt: instant });
     const message = { topic: "conversations", partition: 0, offset: 0, timestamp: 7, headers };
     expect(arrivalTimeOf(message)).toBe(instant);
+  });
+
+  it.each([
+    ["unreadable_batch", "29", 29],
+    ["unreadable_batch", "many", null],
+    ["invalid_record", "29", null],
+  ])("name the end of a batch: %s, %s", (reason, last, lastOffset) => {
+    const headers = { ...HEADERS, "dl-reason": reason, "dl-last-offset": last };
+    expect(deadLetterOf(headers)).toMatchObject({ lastOffset });
   });
 
   it("say that the payload was left out", () => {

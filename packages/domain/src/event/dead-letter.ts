@@ -1,8 +1,10 @@
 import { arrivalIn, instantOf, numberOf } from "./bus-position.ts";
 import { type BusHeader, type BusHeaders, headerText } from "./headers.ts";
+import type { RejectionReason } from "./outcome.ts";
 import type { BusPosition } from "./version.ts";
 
 const SUFFIX = ".dead-letter";
+const UNREADABLE: RejectionReason = "unreadable_batch";
 
 export const deadLetterTopic = (topic: string): string => `${topic}${SUFFIX}`;
 
@@ -15,6 +17,8 @@ export type DeadLetterFacts = {
   /** Of the first arrival. */
   readonly arrival: BusPosition;
   readonly arrivedAt: number | null;
+  /** Of an unreadable batch; null: of one message. */
+  readonly lastOffset: number | null;
   readonly rejectedAt: number | null;
   /** Before this rejection. */
   readonly replays: number;
@@ -45,6 +49,8 @@ export const deadLetterOf = (headers: BusHeaders): DeadLetterFacts | undefined =
     topic,
     arrival,
     arrivedAt: instantOf(headers["dl-time"]),
+    // Publishers may set the header too.
+    lastOffset: reason === UNREADABLE ? (numberOf(headers["dl-last-offset"], 2 ** 48 - 1) ?? null) : null,
     rejectedAt: instantOf(headers["dl-rejected-at"]),
     replays,
     leftOut: textOf(headers["dl-payload"]) === "left out",

@@ -1,11 +1,5 @@
 import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
-import {
-  arrivalTimeOf,
-  busPositionOf,
-  deadLetterTopic,
-  type Rejected,
-  replaysOf,
-} from "@conversation-export/domain";
+import { arrivalHeaders, deadLetterTopic, type Rejected, replaysOf } from "@conversation-export/domain";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
 import { sendInSpan } from "../event-traces.ts";
 import type { IngestMetrics } from "../ingest-metrics.ts";
@@ -20,31 +14,25 @@ export type DeadLetter = {
 };
 
 /** Key and payload stay untouched. */
-export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Date): OutgoingMessage => {
-  const position = busPositionOf(source);
-  const arrivedAt = arrivalTimeOf(source);
-  return {
-    key: source.key,
-    value: source.value,
-    headers: {
-      ...source.headers,
-      ...headers,
-      "dl-reason": rejection.reason,
-      "dl-detail": rejection.detail,
-      "dl-topic": source.topic,
-      "dl-partition": String(position.partition),
-      "dl-offset": String(position.offset),
-      "dl-key": source.key?.toString("base64") ?? "",
-      "dl-time": arrivedAt === null ? "" : new Date(arrivedAt).toISOString(),
-      "dl-rejected-at": now.toISOString(),
-      "dl-replays": String(replaysOf(source.headers)),
-      ...(source.unreadable !== undefined && {
-        "dl-last-offset": String(source.unreadable.lastOffset),
-        "dl-payload": "left out",
-      }),
-    },
-  };
-};
+export const toDeadLetter = ({ source, rejection, headers }: DeadLetter, now: Date): OutgoingMessage => ({
+  key: source.key,
+  value: source.value,
+  headers: {
+    ...source.headers,
+    ...headers,
+    "dl-reason": rejection.reason,
+    "dl-detail": rejection.detail,
+    "dl-topic": source.topic,
+    ...arrivalHeaders(source),
+    "dl-key": source.key?.toString("base64") ?? "",
+    "dl-rejected-at": now.toISOString(),
+    "dl-replays": String(replaysOf(source.headers)),
+    ...(source.unreadable !== undefined && {
+      "dl-last-offset": String(source.unreadable.lastOffset),
+      "dl-payload": "left out",
+    }),
+  },
+});
 
 export type DeadLetterSink = {
   /** Rejects only when `signal` aborts. */

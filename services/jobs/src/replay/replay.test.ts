@@ -70,9 +70,9 @@ function setup(deadLetters: readonly DeadLetter[], originals: readonly BusMessag
     },
     reader: {
       bounds: () => Promise.resolve([0, 1].map((partition) => ({ partition, start: 0, end: 1_000 }))),
-      async *read({ partition, from }: BusRange) {
-        const found = originals.find((one) => one.partition === partition && one.offset === from);
-        if (found !== undefined) yield [found];
+      async *read({ partition, from, to }: BusRange) {
+        for (const one of originals)
+          if (one.partition === partition && one.offset >= from && one.offset < to) yield [one];
       },
     },
     producer: {
@@ -216,6 +216,67 @@ it("takes a payload that was left out from where the record came first", async (
   expect(await run()).toMatchObject({ replayed: 1, skipped: { withoutPayload: 3 } });
   expect(sent[0]).toMatchObject({ key: Buffer.from("key"), value: Buffer.from("large") });
   expect(sent[0]?.headers).not.toHaveProperty("dl-payload");
+});
+
+const ofBatch = (offset: number, change: Partial<BusMessage> = {}): BusMessage => ({
+  topic: "messages",
+  partition: 1,
+  offset,
+  key: null,
+  value: Buffer.from(`v${offset}`),
+  headers: {},
+  timestamp: TIME - 5_000 + offset,
+  ...change,
+});
+const batch = (dl: Record<string, string> = {}): DeadLetter =>
+  deadLetter(
+    0,
+    { key: null, value: null },
+    { "dl-reason": "unreadable_batch", "dl-payload": "left out", "dl-last-offset": "104", ...dl },
+  );
+
+it("sends all messages of a batch that can be read by now, each with its own place and time", async () => {
+  const replayed = { "dl-partition": "1", "dl-offset": "7", "dl-time": "", "dl-replays": "2" };
+  // Compaction has removed the second.
+  const { run, sent } = setup(
+    [batch()],
+    [
+      ofBatch(100, { headers: { own: "h" } }),
+      ofBatch(102, { value: null }),
+      ofBatch(103),
+      ofBatch(104, { headers: replayed }),
+      ofBatch(105),
+    ],
+  );
+  expect(await run()).toMatchObject({ replayed: 1, byReason: [{ deadLetters: 1 }] });
+  expect(sent.map(({ value }) => String(value))).toEqual(["v100", "v103", "v104"]);
+  const time = (offset: number) => new Date(TIME - 5_000 + offset).toISOString();
+  expect(sent.map(({ headers }) => headers)).toMatchObject([
+    { own: "h", "dl-partition": "1", "dl-offset": "100", "dl-time": time(100), "dl-replays": "1" },
+    { "dl-partition": "1", "dl-offset": "103", "dl-time": time(103), "dl-replays": "1" },
+    { "dl-partition": "1", "dl-offset": "7", "dl-time": "", "dl-replays": "3" },
+  ]);
+  for (const { headers } of sent) {
+    expect(headers).not.toHaveProperty("dl-last-offset");
+    expect(headers).not.toHaveProperty("dl-payload");
+  }
+});
+
+it.each<[string, BusMessage[], Record<string, string>]>([
+  ["still unreadable", [ofBatch(100, { value: null, unreadable: { lastOffset: 104, why: "" } })], {}],
+  ["of a topic created anew", [ofBatch(100, { timestamp: TIME })], {}],
+  ["gone from the topic", [], {}],
+  ["in part beyond the end of the topic", [ofBatch(100)], { "dl-last-offset": "1000" }],
+])("leaves a batch alone that is %s", async (_, originals, dl) => {
+  const { run, sent } = setup([batch(dl)], originals);
+  expect(await run()).toMatchObject({ replayed: 0, skipped: { withoutPayload: 1 } });
+  expect(sent).toEqual([]);
+});
+
+it("takes a batch whose header was damaged, and so has no time", async () => {
+  const { run, sent } = setup([batch({ "dl-time": new Date(-1).toISOString() })], [ofBatch(100)]);
+  expect(await run()).toMatchObject({ replayed: 1 });
+  expect(sent[0]?.headers).toMatchObject({ "dl-time": new Date(TIME - 4_900).toISOString() });
 });
 
 it.each([

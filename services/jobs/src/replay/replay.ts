@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import {
+  type BusHeaders,
+  type BusMessage,
   type BusRange,
   type DeadLetter,
   deadLetterFits,
@@ -8,11 +10,13 @@ import {
   type Producer,
   type RangeReader,
 } from "@conversation-export/bus";
-import { replayHeaders } from "@conversation-export/domain";
+import { arrivalHeaders, replayHeaders, replaysOf } from "@conversation-export/domain";
 import { type JobHandler, type ReplayData, replayJob, type ReplayResult } from "@conversation-export/queue";
 import { ServiceError, unlessAborted } from "@conversation-export/runtime";
 import { deadLetterKey, type ReplayStore } from "@conversation-export/warehouse";
-import { readOriginal } from "./read-original.ts";
+import { readOriginals } from "./read-originals.ts";
+
+const SEND_BYTES = 8 * 1024 * 1024;
 
 /** Ranges are fixed at the start: new dead letters lie after them. */
 export type ReplayState = {
@@ -95,24 +99,26 @@ export const createReplay = (deps: {
         });
       };
 
-      const toMessage = async (deadLetter: DeadLetter): Promise<OutgoingMessage | null> => {
-        const source =
-          deadLetter.message.value === null
-            ? await readOriginal(reader, deadLetter, signal)
-            : deadLetter.message;
-        if (source === null) return null;
+      const toMessage = async (source: BusMessage, deadLetter: DeadLetter): Promise<OutgoingMessage> => {
         let partitions = partitionsOf.get(deadLetter.topic);
         if (partitions === undefined) {
           partitions = (await reader.bounds(deadLetter.topic)).length;
           partitionsOf.set(deadLetter.topic, partitions);
         }
-        const headers = { ...source.headers, ...deadLetter.message.headers };
-        // Marks a dead letter without payload.
+        const headers: BusHeaders = {
+          ...source.headers,
+          ...deadLetter.message.headers,
+          // The dead letter has the place of the first of its messages.
+          ...(deadLetter.lastOffset !== null && arrivalHeaders(source)),
+        };
+        const replays = Math.max(deadLetter.replays, replaysOf(source.headers));
+        // Mark a dead letter without payload.
         delete headers["dl-payload"];
+        delete headers["dl-last-offset"];
         return {
           key: source.key,
           value: source.value,
-          headers: replayHeaders(headers, deadLetter),
+          headers: replayHeaders(headers, { replays }),
           // Keeps the order of a key where possible.
           ...(deadLetter.arrival.partition < partitions && { partition: deadLetter.arrival.partition }),
         };
@@ -120,21 +126,32 @@ export const createReplay = (deps: {
 
       const replay = async (topic: string, topicId: string | null, chosen: readonly DeadLetter[]) => {
         const complete: DeadLetter[] = [];
-        const messages: OutgoingMessage[] = [];
+        let messages: OutgoingMessage[] = [];
+        let bytes = 0;
+        const send = async (): Promise<void> => {
+          signal.throwIfAborted();
+          // The producer waits for brokers without end.
+          if (!data.dryRun && messages.length > 0)
+            await unlessAborted(producer.send(topic, messages), signal);
+          messages = [];
+          bytes = 0;
+        };
         for (const deadLetter of chosen) {
-          const message = await toMessage(deadLetter);
-          if (message === null) {
+          const onMessage = async (source: BusMessage): Promise<void> => {
+            messages.push(await toMessage(source, deadLetter));
+            bytes += source.value?.length ?? 0;
+            if (bytes >= SEND_BYTES) await send();
+          };
+          if (deadLetter.message.value !== null) await onMessage(deadLetter.message);
+          else if (!(await readOriginals(reader, deadLetter, { signal, onMessage }))) {
             counts.skipped.withoutPayload += 1;
             continue;
           }
           complete.push(deadLetter);
-          messages.push(message);
         }
+        await send();
         if (complete.length === 0) return;
-        signal.throwIfAborted();
         if (!data.dryRun) {
-          // The producer waits for brokers without end.
-          await unlessAborted(producer.send(topic, messages), signal);
           await store.add(complete, runId, topicId);
           for (const [reason, sent] of Map.groupBy(complete, (deadLetter) => deadLetter.reason)) {
             onReplayed(topic, reason, sent.length);
