@@ -116,7 +116,7 @@ const messagesOf = (salt: string, conversations: number): Taken[] =>
 
 const now = (): Micros => Date.now() * 1000;
 
-const write = async (taken: readonly Taken[], uploadedAt = now()): Promise<void> => {
+const write = async (taken: readonly Taken[], uploadedAt = now(), timestamp = Date.now()): Promise<void> => {
   for (const type of Object.values(TYPES)) {
     const batch = createBatch(type, 1 << 16, { landingDays: 14 });
     for (const { delivered, record } of taken) {
@@ -129,7 +129,7 @@ const write = async (taken: readonly Taken[], uploadedAt = now()): Promise<void>
         key: null,
         value: Buffer.from(event.value ?? []),
         headers: event.headers,
-        timestamp: Date.now(),
+        timestamp,
       });
     }
     batch.fillUpload(uploadedAt);
@@ -595,6 +595,32 @@ test("newer exports stay, whichever steps of a run they come between", async () 
   );
   await correctWith()(EVERYTHING);
   expect(await shown()).toMatchObject(expected(pairs.flat()));
+});
+
+test("an export of a topic that was deleted stays when an earlier one took its place on the bus", async () => {
+  const pairs = twice("created anew", 60);
+  const former = pairs.map(([{ delivered, record }, second]): Taken => {
+    const { partition, offset } = delivered;
+    const version = { ...second.record.version, partition, offset: record.version.offset };
+    return {
+      ...second,
+      delivered: { ...second.delivered, partition, offset },
+      record: { ...second.record, version },
+    };
+  });
+  const arrivedAt = Date.now();
+  await write(former, now(), arrivedAt - 60_000);
+  await write(
+    pairs.map(([first]) => first),
+    now(),
+    arrivedAt,
+  );
+  await warehouse.sql("OPTIMIZE TABLE landing FINAL");
+  const before = await shown();
+  const done = await correctWith()(EVERYTHING);
+  expect(done.events.read).toBe(pairs.length * 2);
+  expect(done.records).toEqual({ examined: pairs.length, different: 0 });
+  expect(await shown()).toEqual(before);
 });
 
 test("readers never miss a record while a wrong row of it goes", async () => {

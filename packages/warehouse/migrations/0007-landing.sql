@@ -1,4 +1,5 @@
--- Ordered by a hash of the record, so that a backfill reads shares of records. Compact parts are cheaper to write,
+-- Ordered by a hash of the record, so that a backfill reads shares of records. A topic created anew has other events at
+-- the same places, and at other times. Compact parts are cheaper to write,
 -- small ones sooner rewritten by erasures.
 CREATE TABLE IF NOT EXISTS {{local landing}} {{on cluster}} (
   topic LowCardinality(String) COMMENT 'of the bus, or file: and the name of a file',
@@ -19,7 +20,7 @@ CREATE TABLE IF NOT EXISTS {{local landing}} {{on cluster}} (
   {{stamped uploaded_at}}
 ) ENGINE = {{engine ReplacingMergeTree(uploaded_at)}}
 PARTITION BY toYYYYMMDD(uploaded_at)
-ORDER BY (cityHash64(client_id, record_id), topic, partition, offset)
+ORDER BY (cityHash64(client_id, record_id), topic, partition, offset, bus_time)
 TTL expires_on
 SETTINGS
   ttl_only_drop_parts = 1,
