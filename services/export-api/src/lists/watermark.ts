@@ -2,7 +2,7 @@ import { formatTimestampZ, type ListName } from "@conversation-export/domain";
 import type { Watermarks } from "@conversation-export/warehouse";
 import { createInstantCache } from "./instant-cache.ts";
 
-/** Ask before the query, which then reads all earlier events. Never rejects or decreases. */
+/** Ask before the query, which then reads all earlier events. Never rejects; decreases only between processes. */
 export type ReadWatermark = (list: ListName) => Promise<string | undefined>;
 
 export const watermarkHeader = (readable: string | undefined): Record<string, string> =>
