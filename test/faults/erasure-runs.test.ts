@@ -55,7 +55,7 @@ import { bySize } from "../system/size.ts";
 import { until } from "../system/until.ts";
 import { rememberShards, SHARDS, topologyOf } from "../system/shards.ts";
 import { runSql } from "../system/warehouse-sql.ts";
-import { conversation, DAY, DAY_0, endUser, message } from "../warehouse/records.ts";
+import { conversation, DAY, DAY_0, endUser, message, SECOND } from "../warehouse/records.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
 import { createSessions } from "../system/warehouse-sessions.ts";
 import { ticketNow, uploadNow } from "../warehouse/upload-now.ts";
@@ -865,6 +865,71 @@ const searches = async (work: (deps: ErasureDeps) => Promise<unknown>): Promise<
   await work({ ...erasureDeps(), store: { ...store, collect } });
   return count;
 };
+
+it("erases what was created between two requests once the profile comes again", async () => {
+  await agePast();
+  const client = "between";
+  const now = Date.now();
+  const subject = { email: "ora@example.com" };
+  const openAt = (instant: number): Promise<unknown> =>
+    createRequestStore({
+      session: sessions.open(stack.clickhouse.url("intake")),
+      now: () => instant,
+      idSecret: "a secret of the tests",
+    }).open(client, { ...subject, identifiers: [] });
+  const at = { client, time: DAY_0 };
+  const profile = endUser(at, "ora", { profile: subject });
+  const early = conversation(at, "early", DAY_0, DAY_0, { end_user_id: "ora" });
+  await write([profile, early]);
+  await openAt(now - 60_000);
+  await run();
+  const gate = await startWriter();
+  const since = (now - 30_000) * 1000;
+  const later = { client, time: now * 1000 };
+  const by = { end_user_id: "ora" };
+  await write([
+    conversation(later, "later", since, since, by),
+    message(later, "of-later", since, "later"),
+    message(later, "of-early", since, "early"),
+    conversation(later, "kept", (now + 60_000) * 1000, (now + 60_000) * 1000, by),
+  ]);
+  await openAt(now);
+  expect(await run()).toMatchObject({ requests: 1, found: { conversations: 0 } });
+  await gate.ticket();
+  expect(await gate.suppresses([profile, early])).toEqual([true, true]);
+  await gate.stop();
+  expect(await run()).toMatchObject({ requests: 0, found: { conversations: 1, messages: 2 } });
+  expect((await rowsOf(client))["conversations"]).toHaveLength(1);
+  expect(await searches(run)).toBe(0);
+});
+
+it("looks at what is found up to a later instant while a run ends", async () => {
+  await agePast();
+  const client = "ending";
+  const now = Date.now() * 1000;
+  const since = now - 30 * SECOND;
+  const find = (createdBefore: number): Promise<void> =>
+    suppressions.addFound([
+      { clientId: client, kind: "end_user", value: "pia", createdBefore },
+      { clientId: client, kind: "conversation", value: "gone", createdBefore },
+    ]);
+  const at = { client, time: now };
+  await write([
+    conversation(at, "by-pia", since, since, { end_user_id: "pia" }),
+    message(at, "of-gone", since, "gone"),
+  ]);
+  await find(since);
+  const settleFound: ErasureStore["settleFound"] = async (one, signal) => {
+    await find(now);
+    await store.settleFound(one, signal);
+  };
+  expect(await run({ ...erasureDeps(), store: { ...store, settleFound } })).toMatchObject({
+    found: { conversations: 0, messages: 0 },
+  });
+  expect(await run()).toMatchObject({ requests: 0, found: { conversations: 1, messages: 1 } });
+  expect(Object.values(await rowsOf(client)).flat()).toEqual([]);
+  expect(await searches(run)).toBe(0);
+});
 
 it("looks at what was suppressed once more, for a writer that nobody knew of", async () => {
   await agePast();

@@ -239,6 +239,25 @@ it("drops what names a record that it has noted before, and says once that it ha
   expect(world.found).toBe(2);
 });
 
+it("notes what was erased before once more when what it names was erased later", async () => {
+  const { world, read, judge } = start([suppressed("c"), { ...person("p"), createdBefore: 40 }]);
+  await read(1);
+  const between = { dateCreated: 30 };
+  const named = conversation("c", naming("p"));
+  expect(await judge([messageOf("c", between)], true)).toEqual([false]);
+  expect(await judge([messageOf("c", between), conversation("c"), named], true)).toEqual([true, true, true]);
+  expect(world.rows.slice(2)).toEqual([
+    suppressed("c", { createdBefore: 40 }),
+    suppressed("m", { kind: "message", createdBefore: 40 }),
+  ]);
+  expect(await judge([messageOf("c", between), named, conversation("c", {}, 40)], true)).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  expect(world.found).toBe(1);
+});
+
 it("answers only when what it has found is stored, and knows it then", async () => {
   const { world, index, read, judge } = start([person("p")]);
   await read(1);

@@ -7,10 +7,11 @@ import type {
 } from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
 import { secondsOf, type SuppressionIndex } from "./suppression-index.ts";
-import { isPersonId, type KeysOf, ownKeyOf, type RecordKey } from "./suppression-key.ts";
+import { isPersonId, type KeysOf, ownKeyOf } from "./suppression-key.ts";
 
 /**
- * Memory says which may be suppressed, ClickHouse which are. `noting` stores ids of records that another key drops.
+ * Memory says which may be suppressed, ClickHouse which are. `noting` stores ids of records that another key drops
+ * up to a later instant.
  * @throws ServiceError `suppressions_behind`, retryable: a replica is behind
  */
 export type SuppressionJudge = (records: readonly ExportRecord[], noting: boolean) => Promise<boolean[]>;
@@ -36,15 +37,15 @@ export const createSuppressionJudge = (deps: {
     return new Map(Array.from(keys.keys(), (name, at) => [name, instants[at] ?? 0]));
   };
 
-  const dropping = (
-    record: ExportRecord,
-    before: (name: string) => Micros,
-  ): [RecordKey, Micros] | undefined => {
+  const judgementOf = (record: ExportRecord, before: (name: string) => Micros) => {
+    let byOwnId: Micros = 0;
+    let byOthers: Micros = 0;
     for (const key of keysOf(record)) {
       const createdBefore = before(nameOf(key));
-      if (record.dateCreated < createdBefore) return [key, createdBefore];
+      if (key.byOwnId) byOwnId = Math.max(byOwnId, createdBefore);
+      else byOthers = Math.max(byOthers, createdBefore);
     }
-    return undefined;
+    return { byOwnId, byOthers, drops: record.dateCreated < Math.max(byOwnId, byOthers) };
   };
 
   /** A hash without a suppression is another value's, unless ClickHouse shows too little. */
@@ -54,7 +55,7 @@ export const createSuppressionJudge = (deps: {
   ): Promise<void> => {
     const unexplained: { readonly key: SuppressionKey; readonly seconds: number }[] = [];
     for (const record of records) {
-      if (dropping(record, before) !== undefined) continue;
+      if (judgementOf(record, before).drops) continue;
       for (const key of keysOf(record)) {
         const seconds = index.heldAt(key);
         if (isPersonId(key) || record.dateCreated >= seconds * 1_000_000) continue;
@@ -81,20 +82,22 @@ export const createSuppressionJudge = (deps: {
       Math.max(stored.get(name) ?? 0, found.get(name)?.createdBefore ?? 0);
     const answer = (record: ExportRecord): boolean => {
       if (!suspects.has(record) && found.size === 0) return false;
-      const drop = dropping(record, before);
-      if (drop === undefined) return false;
-      const [{ byOwnId }, createdBefore] = drop;
+      const { byOwnId, byOthers, drops } = judgementOf(record, before);
       // Versions without the person, or records that name only this id, may be stored.
-      const own = ownKeyOf(record);
-      if (noting && !byOwnId) found.set(nameOf(own), { ...own, createdBefore });
-      return true;
+      if (drops && noting && byOthers > byOwnId) {
+        const own = ownKeyOf(record);
+        found.set(nameOf(own), { ...own, createdBefore: byOthers });
+        isMore = true;
+      }
+      return drops;
     };
-    let answers = records.map(answer);
-    // A record may name one that is found after it.
-    for (let known = 0; found.size > known; ) {
-      known = found.size;
+    let isMore: boolean;
+    let answers: boolean[];
+    do {
+      isMore = false;
       answers = records.map(answer);
-    }
+      // A record may name one that is found after it.
+    } while (isMore);
     if (found.size === 0) return answers;
     const rows = [...found.values()];
     await store.addFound(rows);

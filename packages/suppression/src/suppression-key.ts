@@ -27,7 +27,7 @@ export const keyHash: KeyHash = ({ clientId, kind, value }) => {
   return [wordAt(bytes, 0), wordAt(bytes, 4)];
 };
 
-export type RecordKey = SuppressionKey & { readonly byOwnId: boolean };
+type RecordKey = SuppressionKey & { readonly byOwnId: boolean };
 
 /** Hashing costs more than all other steps. */
 const REMEMBERED = 20_000;

@@ -91,8 +91,10 @@ const acceptDescription = (version: Version): Description => ({
   text:
     "Accepts a request for erasure of what was created until now, which is done later. Unknown people are accepted too. " +
     "Sending the same again within a second leads to the same request, later to a new one that covers what was created in " +
-    "between. The body has at most 65,536 bytes. A client may have so many open requests, and name so many addresses and ids " +
-    "in a day (UTC): one more is a 429 that says which bound it is, how much counts, and when there is room again.",
+    "between. A record that names only a profile or a conversation that was erased before is reached when that is exported " +
+    "again; with the end user id in the new request the conversations of the profile are reached at once. The body has at " +
+    "most 65,536 bytes. A client may have so many open requests, and name so many addresses and ids in a day (UTC): one more " +
+    "is a 429 that says which bound it is, how much counts, and when there is room again.",
   requestBody: { required: true, content: { [JSON_TYPE]: { schema: describedBody } } },
   success: {
     description: "Accepted and kept",

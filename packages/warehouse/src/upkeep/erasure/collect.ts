@@ -47,7 +47,8 @@ const UNSUPPRESSED = `(SELECT client_id, toString(kind) AS type, id,
     GROUP BY client_id, type, value) AS k ON f.client_id = k.client_id AND f.type = k.type AND f.id = k.value
   WHERE k.before < f.created_before`;
 
-const DUE = `(request_id = '${FOUND_LATER}' OR request_id != '${LOOKED_AT}' AND ${SLIPPED})`;
+const IS_LOOKED_AT = `request_id = '${LOOKED_AT}'`;
+const DUE = `(request_id = '${FOUND_LATER}' OR NOT ${IS_LOOKED_AT} AND ${SLIPPED})`;
 const INSERT_FOUND = `INSERT INTO erasure_keys (client_id, phase, kind, id, created_before, request_id)`;
 /** What a run has begun to erase is taken over instead. */
 const notBegun = (key: string): string => `({names:String} = 'found' OR ${key} GLOBAL NOT IN
@@ -58,13 +59,13 @@ const LOOK_AT = `${INSERT_FOUND}
   FROM suppressions WHERE ${OF_ID} AND (client_id, kind, value) GLOBAL IN
     (SELECT client_id, kind, value FROM suppressions WHERE ${OF_ID} AND ${DUE})
   GROUP BY client_id, kind, value
-  HAVING maxIf(added_at, ${DUE}) > maxIf(added_at, request_id = '${LOOKED_AT}')
+  HAVING (maxIf(added_at, ${DUE}) > maxIf(added_at, ${IS_LOOKED_AT})
+      OR maxIf(created_before, ${DUE}) > maxIf(created_before, ${IS_LOOKED_AT}))
     AND ${notBegun("(client_id, toString(kind), value, max(created_before))")}`;
 const FOUND_PERSONS = PERSON_KINDS.map(
   ({ kind, idNames }) => `${INSERT_FOUND}
-  SELECT client_id, 'found', '${idNames}', value, max(created_before), {request:String}
-  FROM suppressions WHERE kind = '${kind}' GROUP BY client_id, value
-  HAVING ${notBegun(`(client_id, '${idNames}', value, max(created_before))`)}`,
+  SELECT DISTINCT client_id, 'found', '${idNames}', value, created_before, {request:String}
+  FROM suppressions WHERE kind = '${kind}' AND ${notBegun(`(client_id, '${idNames}', value, created_before)`)}`,
 );
 
 /** What others have begun is all `found` before any of it is `erased`. */

@@ -43,8 +43,8 @@ export const createErasureDeletion = (deps: {
         { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
       );
       for (const { kind, idNames } of PERSON_KINDS) {
-        const condition = (isIn: string) => `kind = '${kind}' AND (client_id, value) ${isIn}
-        (SELECT client_id, id FROM erasure_keys WHERE ${erasedAs(`kind = '${idNames}'`)})`;
+        const condition = (isIn: string) => `kind = '${kind}' AND (client_id, value, created_before) ${isIn}
+        (SELECT client_id, id, created_before FROM erasure_keys WHERE ${erasedAs(`kind = '${idNames}'`)})`;
         await eraseSome(deps, { table: "suppressions", condition, parameters }, signal);
       }
     },
