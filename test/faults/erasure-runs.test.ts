@@ -1032,3 +1032,31 @@ it("forgets after a day what was found for a run that died", async () => {
   await store.forget({ id: "any", erases: false }, new AbortController().signal);
   expect(await keysLeft()).toBe("0\n");
 });
+
+it("dates suppressions behind what writers have read, although ClickHouse's clock was set back", async () => {
+  await agePast();
+  const client = "set-back";
+  const at = { client, time: DAY_0 };
+  await write([
+    conversation(at, "named", DAY_0, DAY_0, { chatter_id: "uma" }),
+    message(at, "of-found", DAY_0, "found"),
+  ]);
+  await suppressions.addFound([
+    { clientId: client, kind: "conversation", value: "found", createdBefore: Date.now() * 1000 },
+  ]);
+  await request(client, chatter("uma"));
+  const read = Date.now() * 1000 + 3_600 * SECOND;
+  await coordination.announce(read);
+  // The fence waits for the clock.
+  await run({ ...erasureDeps(), store: { ...store, publish: () => Promise.resolve() } });
+  const added =
+    await sql(`SELECT kind, request_id = 'looked at', min(toUnixTimestamp64Micro(added_at)) >= ${read}
+    FROM suppressions WHERE client_id = '${client}' AND request_id != 'found' GROUP BY ALL ORDER BY ALL`);
+  await sql("ALTER TABLE coordination DELETE WHERE name = 'announced' SETTINGS mutations_sync = 2");
+  expect(added.trim().split("\n")).toEqual([
+    "conversation\t0\t1",
+    "conversation\t1\t1",
+    "message\t1\t1",
+    "subject\t0\t1",
+  ]);
+});

@@ -5,7 +5,12 @@ import { promisify } from "node:util";
 import type { ExportRecord, Suppression } from "@conversation-export/domain";
 import { createLogger, createMetrics } from "@conversation-export/runtime";
 import { createSuppressionGate, type SuppressionGate } from "@conversation-export/suppression";
-import { createSuppressionStore, migrate, type SuppressionStore } from "@conversation-export/warehouse";
+import {
+  createCoordination,
+  createSuppressionStore,
+  migrate,
+  type SuppressionStore,
+} from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bySize } from "../system/size.ts";
 import { startTestStack, type TestStack } from "../system/test-stack.ts";
@@ -49,7 +54,7 @@ const suppression = (
 /** A writer that learns of added suppressions whenever `world.generation` grows. */
 const startWriter = async (
   maxHeld: number,
-  more: Partial<Pick<SuppressionStore, "hashes" | "secondsByHash">> = {},
+  more: Partial<Pick<SuppressionStore, "hashes" | "secondsByHash" | "serverTime">> = {},
 ) => {
   const world = { generation: 1 };
   const gate = createSuppressionGate({
@@ -112,6 +117,19 @@ it("makes the hashes of ClickHouse and of a writer alike, for every kind and any
   });
   expect(await store.lookUp([suppression("alike", "conversation", "named")])).toEqual([BEFORE + 1]);
   await gate.stop();
+});
+
+it("shows a writer what was added while ClickHouse's clock was set back and put right before it read again", async () => {
+  const hour = 3_600_000;
+  const beforeSetBack = (await store.serverTime()) + hour;
+  const coordination = createCoordination({ session: sessions.open(stack.clickhouse.url("jobs")) });
+  await coordination.announce(beforeSetBack * 1000);
+  const { gate, readAgain } = await startWriter(100, { serverTime: async () => beforeSetBack });
+  await store.add([suppression("set-back", "conversation", "gone")]);
+  await readAgain();
+  expect(gate.suspects(of("set-back", "gone"))).toBe(true);
+  await gate.stop();
+  await sql("TRUNCATE TABLE coordination");
 });
 
 it("reads and looks up ids and clients as long as they may be, whatever is in them", async () => {

@@ -26,7 +26,13 @@ import {
   RUN,
   SUBJECT,
 } from "./erasure-keys.ts";
-import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
+import {
+  ADDED_AT,
+  FOUND_LATER,
+  LOOKED_AT,
+  SLIPPED,
+  SUPPRESSION_INSERT_SECONDS,
+} from "./suppression-store.ts";
 
 export type ErasureBeginning = {
   readonly requests: number;
@@ -156,8 +162,9 @@ export const createErasureCollection = ({ session }: { readonly session: Session
       if (missing > 0)
         await session.command(
           "erasure.suppress",
-          `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
-            SELECT f.client_id, f.type, f.id, toUnixTimestamp64Micro(f.created_before), f.created_before, f.reason
+          `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id, added_at)
+            SELECT f.client_id, f.type, f.id, toUnixTimestamp64Micro(f.created_before), f.created_before, f.reason,
+              ${ADDED_AT}
             FROM ${UNSUPPRESSED}`,
           { parameters, settings: { max_execution_time: SUPPRESSION_INSERT_SECONDS } },
         );

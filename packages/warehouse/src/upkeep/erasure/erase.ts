@@ -15,7 +15,13 @@ import {
   RUN,
   TABLES,
 } from "./erasure-keys.ts";
-import { FOUND_LATER, LOOKED_AT, SLIPPED, SUPPRESSION_INSERT_SECONDS } from "./suppression-store.ts";
+import {
+  ADDED_AT,
+  FOUND_LATER,
+  LOOKED_AT,
+  SLIPPED,
+  SUPPRESSION_INSERT_SECONDS,
+} from "./suppression-store.ts";
 
 const erasedAs = (kinds: string): string => `phase = 'erased' AND ${kinds} AND ${RUN}`;
 
@@ -34,8 +40,9 @@ export const createErasureDeletion = (deps: {
       const parameters = parametersOf(run);
       await session.command(
         "erasure.looked_at",
-        `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id)
-          SELECT client_id, toString(kind), id, toUnixTimestamp64Micro(max(created_before)), max(created_before), '${LOOKED_AT}'
+        `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id, added_at)
+          SELECT client_id, toString(kind), id, toUnixTimestamp64Micro(max(created_before)), max(created_before), '${LOOKED_AT}',
+            ${ADDED_AT}
           FROM erasure_keys WHERE ${erasedAs(OF_ID)} AND (client_id, toString(kind), id) GLOBAL IN
             (SELECT client_id, toString(kind), value FROM suppressions
               WHERE ${OF_ID} AND (request_id = '${FOUND_LATER}' OR ${SLIPPED}))

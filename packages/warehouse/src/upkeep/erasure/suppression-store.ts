@@ -19,6 +19,14 @@ export const LOOKED_AT = "looked at";
 /** Readers overlap their loads by more, so that they miss no late row. */
 export const SUPPRESSION_INSERT_SECONDS = 300;
 
+/** Not before what readers have read: ClickHouse's clock may be set back. */
+export const ADDED_AT = `greatest(now64(6),
+  (SELECT fromUnixTimestamp64Micro(toInt64(maxIf(value, name = 'announced'))) FROM coordination))`;
+
+const ADD = `INSERT INTO suppressions (client_id, kind, value, version, created_before, request_id, added_at)
+  SELECT *, ${ADDED_AT} FROM input('client_id String, kind String, value String, version UInt64,
+    created_before DateTime64(6, \\'UTC\\'), request_id String') FORMAT JSONEachRow`;
+
 /** For records that slipped past: an operator inserted a suppression, or restored the table. */
 export const SLIPPED = "added_at BETWEEN now64(6) - INTERVAL 1 DAY AND now64(6) - INTERVAL 10 MINUTE";
 
@@ -42,15 +50,17 @@ export function createSuppressionStore(deps: { readonly session: Session }): Sup
 
   const add: SuppressionStore["add"] = async (suppressions) => {
     if (suppressions.length === 0) return;
-    const rows = suppressions.map(({ clientId, kind, value, createdBefore, requestId }) => ({
-      client_id: clientId,
-      kind,
-      value,
-      version: String(createdBefore),
-      created_before: formatTimestampZ(createdBefore),
-      request_id: requestId,
-    }));
-    await session.insert("suppressions.add", { table: "suppressions", rows });
+    const rows = suppressions.map(({ clientId, kind, value, createdBefore, requestId }) =>
+      JSON.stringify({
+        client_id: clientId,
+        kind,
+        value,
+        version: String(createdBefore),
+        created_before: formatTimestampZ(createdBefore),
+        request_id: requestId,
+      }),
+    );
+    await session.upload("suppressions.add", ADD, Buffer.from(rows.join("\n")));
   };
 
   return {
