@@ -3,6 +3,8 @@ import {
   type DataSubject,
   emailForm,
   type ExportRecord,
+  formatTimestamp,
+  type Micros,
   type WriteTicket,
 } from "@conversation-export/domain";
 import {
@@ -42,6 +44,7 @@ import {
   migrate,
   type RequestCompletion,
   type RequestStore,
+  type RunUpload,
   type Session,
   type Coordination,
   subjectsOfRequest,
@@ -79,6 +82,13 @@ const LATER = Date.UTC(2100) * 1000;
 const KILLED = new ServiceError("killed", "killed", { retryable: true });
 const log = createLogger({ service: "test", level: "silent" });
 
+/** A run at the same time may have later stamps required meanwhile. */
+const upload: RunUpload = (work) =>
+  uploadNow(work).catch((error: unknown) => {
+    if (!isStaleTicket(error)) throw error;
+    return uploadNow(work);
+  });
+
 let stack: TestStack;
 let topology: Topology;
 let redis: Redis;
@@ -105,7 +115,7 @@ beforeAll(async () => {
   await redis.start();
   coordination = createCoordination(jobs);
   writer = createWriter({ session: sessions.open(stack.clickhouse.url("writer")) });
-  store = createErasureStore({ ...jobs, runUpload: uploadNow });
+  store = createErasureStore({ ...jobs, runUpload: upload });
   suppressions = createSuppressionStore(jobs);
   completion = createRequestCompletion({ ...jobs, now: Date.now });
   intake = createRequestStore({
@@ -824,6 +834,43 @@ it("erases what was created until a person asked again, although the first reque
       status: "completed",
       deleted: { conversations, landing: conversations },
     });
+});
+
+it("leaves end users that were created after the request in the change feed", async () => {
+  const client = "anew";
+  const later = Date.now() * 1000 + DAY;
+  const profile = (id: string, time: number, created: Micros): ExportRecord =>
+    endUser({ client, time: DAY_0 + time }, id, { created_at: formatTimestamp(created) });
+  const ids = ["again", "flying", "gone"];
+  await write(
+    ids.map((id) => profile(id, 1, DAY_0)),
+    [...TABLES, "changes"],
+  );
+  await request(client, { identifiers: ids.map((value) => ({ type: "end_user_id", value })) });
+  await write([profile("again", 2, later)], [...TABLES, "changes"]);
+  const flying = profile("flying", 2, later);
+  let ticket = ticketNow();
+  const collect: ErasureStore["collect"] = async (one) => {
+    await store.collect(one);
+    if (!one.erases) return;
+    // A batch is between its entry and its row.
+    ticket = ticketNow();
+    await insertOf(flying, ticket, "changes");
+  };
+  await run({ ...erasureDeps(), store: { ...store, collect } });
+  await insertOf(flying, ticket, "end_users");
+  // As after 32 days.
+  await sql(
+    `ALTER TABLE changes DELETE WHERE client_id = '${client}' AND deleted SETTINGS mutations_sync = 2`,
+  );
+  expect(await sql(`SELECT DISTINCT id FROM changes WHERE client_id = '${client}' ORDER BY id`)).toBe(
+    "again\nflying\n",
+  );
+  const { live } = await readableOf(client);
+  expect(live.map((record) => (JSON.parse(record) as { end_user_id: string }).end_user_id)).toEqual([
+    "again",
+    "flying",
+  ]);
 });
 
 /** Runs check again what was suppressed ten minutes to a day ago, as slow tests before may have. */

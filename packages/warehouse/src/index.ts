@@ -171,7 +171,7 @@ export {
   type WrongRow,
   type WrongRows,
 } from "./upkeep/backfill/wrong-rows.ts";
-export type { ErasureRun, ErasureSubject } from "./upkeep/erasure/erasure-keys.ts";
+export type { DeletingRun, ErasureRun, ErasureSubject } from "./upkeep/erasure/erasure-keys.ts";
 export {
   createErasurePreview,
   createErasureStore,

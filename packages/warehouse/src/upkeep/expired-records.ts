@@ -8,7 +8,7 @@ import {
 import { micros } from "../session/micros-sql.ts";
 import { CHANGES } from "../tables/changes.ts";
 import { RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
-import { OF_SHARE, RUN, type Table, TABLES } from "./erasure/erasure-keys.ts";
+import { OF_SHARE, RUN, SETTLED, type Table, TABLES } from "./erasure/erasure-keys.ts";
 
 /** `cutoffs` (µs) in the order of `clients`; `latest`: the largest. */
 export const isOlder = (column: string): string =>
@@ -17,15 +17,12 @@ export const isOlder = (column: string): string =>
 const isBeforeCutoff = (date: string): string =>
   `toUnixTimestamp64Micro(${date}) < {cutoffs:Array(Int64)}[indexOf({clients:Array(String)}, client_id)]`;
 
-/** No batch with an earlier stamp is still in flight. */
-export const SETTLED = micros("settled");
-
 const NO_DATE = "toDateTime64(0, 6, 'UTC')";
 
 export const EXPIRING: readonly Table[] = TABLES.map(({ table, records }) => ({
   table,
   records: records.map((one) =>
-    DATED_KINDS.some((dated) => dated === one.kind) ? one : { ...one, date: NO_DATE },
+    DATED_KINDS.some((dated) => dated === one.kind) ? one : { ...one, date: NO_DATE, unlessIn: undefined },
   ),
 }));
 

@@ -9,8 +9,8 @@ import {
 import { CHANGES } from "../tables/changes.ts";
 import type { EncodedTable } from "../tables/encodings.ts";
 import { RECORD_DATES } from "../tables/record-dates.ts";
-import { recordsOf, type Table } from "./erasure/erasure-keys.ts";
-import { EXPIRING, expiryColumnOf, isOlder, SETTLED } from "./expired-records.ts";
+import { recordsOf, SETTLED, type Table } from "./erasure/erasure-keys.ts";
+import { EXPIRING, expiryColumnOf, isOlder } from "./expired-records.ts";
 
 const isDated = (table: RecordTable): boolean => TABLE_FACTS[table].keyDate !== null;
 const READABLE = READABLE_FIRST.map(({ name }) => name);

@@ -7,7 +7,8 @@ const signal = new AbortController().signal;
 /** `suppresses`: whether each look at the persons of the run adds one. */
 const setUp = (suppresses: readonly boolean[]) => {
   const steps: string[] = [];
-  const waiting: (() => void)[] = [];
+  const waiting: ((settled: number) => void)[] = [];
+  const given: unknown[] = [];
   const answers = [...suppresses];
   const step = (name: string, answer?: () => unknown) => (): Promise<unknown> => {
     steps.push(name);
@@ -28,9 +29,15 @@ const setUp = (suppresses: readonly boolean[]) => {
       suppressIds: step("suppress", () => (answers.shift() === true ? 1 : 0)),
       collect: step("collect"),
       count: () => Promise.resolve({}),
-      remaining: step("remaining", () => (steps.includes("erase") ? {} : { conversations: 2 })),
-      countRows: () => Promise.resolve(),
-      erase: step("erase"),
+      remaining: (run: unknown) => {
+        given.push(run);
+        return step("remaining", () => (steps.includes("erase") ? {} : { conversations: 2 }))();
+      },
+      countRows: async (run: unknown) => void given.push(run),
+      erase: (run: unknown) => {
+        given.push(run);
+        return step("erase")();
+      },
       goneEverywhere: step("gone"),
       publish: step("publish"),
       eraseKeys: step("keys"),
@@ -44,7 +51,7 @@ const setUp = (suppresses: readonly boolean[]) => {
     judgement: {
       required: () => {
         steps.push("wait");
-        return new Promise<void>((resolve) => waiting.push(resolve));
+        return new Promise<number>((resolve) => waiting.push(resolve));
       },
     },
     hash: { ofSecret: "secret" },
@@ -66,19 +73,20 @@ const setUp = (suppresses: readonly boolean[]) => {
   const settled = async (): Promise<void> => {
     for (let turn = 0; turn < 5; turn += 1) await setImmediate();
   };
-  return { steps, waiting, ended, settled };
+  return { steps, given, waiting, ended, settled };
 };
 
 it("looks for records only when nothing judged without its suppressions can appear, again for each that it adds", async () => {
-  const { steps, waiting, ended, settled } = setUp([true, true, false]);
+  const { steps, given, waiting, ended, settled } = setUp([true, true, false]);
   await settled();
   expect(steps).toEqual(["begin", "suppress", "wait"]);
-  waiting.shift()?.();
+  waiting.shift()?.(100);
   await settled();
   expect(steps.slice(3)).toEqual(["collect", "hidden", "suppress", "wait"]);
-  waiting.shift()?.();
+  waiting.shift()?.(200);
   expect(await ended).toMatchObject({ requests: 1, rounds: 1, deleted: { conversations: 2 } });
   expect(steps.slice(7).join(" ")).toBe(
     "collect hidden suppress remaining erase remaining gone publish keys complete scrub forget",
   );
+  expect(given).toEqual(Array(4).fill(expect.objectContaining({ settled: 200 })));
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { byList } from "@conversation-export/domain";
+import { byList, type Micros } from "@conversation-export/domain";
 import {
   type ErasureData,
   erasureJob,
@@ -11,6 +11,7 @@ import {
 import { ServiceError } from "@conversation-export/runtime";
 import type { SubjectHash } from "@conversation-export/suppression";
 import type {
+  DeletingRun,
   ErasureRun,
   ErasureStore,
   RequestCompletion,
@@ -93,22 +94,24 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       context.progress({ done: rounds, total: null, unit: "rounds", note });
     const { run, begun, looked } = await beginRun(context);
 
-    const collect = async (): Promise<void> => {
+    const collect = async (): Promise<DeletingRun> => {
+      let settled: Micros;
       await subjects.suppress(run);
       do {
         await say("waiting for what was judged without the suppressions");
-        await judgement.required(signal);
+        settled = await judgement.required(signal);
         await say("looking for records");
         await store.collect(run);
         found = await store.count(run);
         await requests.noteHidden(run);
         // Again for what writers did not know of.
       } while (await subjects.suppress(run));
+      return { ...run, settled };
     };
-    const erase = async (): Promise<void> => {
+    const erase = async (deleting: DeletingRun): Promise<void> => {
       for (;;) {
         signal.throwIfAborted();
-        const remaining = await store.remaining(run);
+        const remaining = await store.remaining(deleting);
         const tables = Object.keys(remaining).filter((table) => remaining[table] !== 0);
         if (tables.length === 0) return;
         if (rounds >= MAX_ROUNDS) {
@@ -117,15 +120,14 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
           });
         }
         rounds += 1;
-        await store.countRows(run);
+        await store.countRows(deleting);
         await say("deleting");
-        await store.erase(run, tables, signal);
+        await store.erase(deleting, tables, signal);
         for (const table of tables) deleted[table] = (deleted[table] ?? 0) + (remaining[table] ?? 0);
       }
     };
     if (begun.requests + begun.found + begun.again > 0) {
-      await collect();
-      await erase();
+      await erase(await collect());
       await store.goneEverywhere(signal);
       signal.throwIfAborted();
       if (begun.found > 0) await store.settleFound(run, signal);

@@ -10,15 +10,18 @@ export type LatestJudgement = {
   /** Does not wait for writers. */
   announce(): Promise<void>;
   /**
-   * Resolves when no row judged by older suppressions can still appear.
+   * Resolves when no row judged by older suppressions can still appear, nor one with an earlier stamp than it returns.
    * @throws WarehouseError, the reason of `signal`
    */
-  required(signal: AbortSignal): Promise<void>;
+  required(signal: AbortSignal): Promise<Micros>;
 };
 
 /** `patienceMs`: after it ClickHouse rejects earlier batches. */
 export const createLatestJudgement = (deps: {
-  readonly coordination: Pick<Coordination, "beginGeneration" | "requireGeneration" | "look" | "running">;
+  readonly coordination: Pick<
+    Coordination,
+    "announce" | "beginGeneration" | "requireGeneration" | "look" | "running"
+  >;
   readonly stable: StableReader;
   readonly patienceMs: number;
   readonly now: () => number;
@@ -29,10 +32,13 @@ export const createLatestJudgement = (deps: {
   const running = async (): Promise<ReadonlySet<string>> =>
     new Set((await coordination.running()).map(({ id }) => id));
 
-  const untilStable = async (instant: Micros, signal: AbortSignal): Promise<void> => {
+  const isStable = async (instant: Micros, signal: AbortSignal): Promise<boolean> => {
     const end = now() + deps.patienceMs;
-    while (now() < end && (await stable.load()).until <= instant)
+    while (now() < end) {
+      if ((await stable.load()).until > instant) return true;
       await sleep(ASK_EVERY_MS, undefined, { signal });
+    }
+    return false;
   };
 
   const untilEnded = async (inserts: ReadonlySet<string>, signal: AbortSignal): Promise<void> => {
@@ -54,11 +60,14 @@ export const createLatestJudgement = (deps: {
     required: async (signal) => {
       const generation = await coordination.beginGeneration();
       const { clock, announced } = await coordination.look();
-      await untilStable(Math.max(clock, announced), signal);
+      const instant = Math.max(clock, announced);
+      const isSettled = await isStable(instant, signal);
       signal.throwIfAborted();
+      if (!isSettled) await coordination.announce(instant);
       await coordination.requireGeneration(generation);
       // Later INSERTs are rejected, and unlisted ones have ended or are later.
       await untilEnded(await running(), signal);
+      return instant;
     },
   };
 };

@@ -5,6 +5,7 @@ import { noteDeleted, type RunUpload } from "../../changes/deletion-entries.ts";
 import { eraseSome } from "./forget.ts";
 import { createKeyedDeletion } from "./keyed-deletion.ts";
 import {
+  type DeletingRun,
   type ErasureRun,
   IS_RECORD,
   OF_ANY_ID,
@@ -66,7 +67,7 @@ export const createErasureDeletion = (deps: {
         await eraseSome(deps, { table, condition, parameters: parametersOf(run) }, signal);
       }
     },
-    erase: async (run: ErasureRun, tables: readonly string[], signal: AbortSignal): Promise<void> => {
+    erase: async (run: DeletingRun, tables: readonly string[], signal: AbortSignal): Promise<void> => {
       const parameters = parametersOf(run);
       for (const table of TABLES.filter((one) => tables.includes(one.table)))
         await keyed.erase(

@@ -3,10 +3,13 @@ import {
   type DatedKind,
   KIND_NAMES,
   type Micros,
+  ownTableOf,
   READABLE_FIRST,
   RECORD_KINDS,
   type RecordKind,
+  type RecordTableFacts,
 } from "@conversation-export/domain";
+import { micros } from "../../session/micros-sql.ts";
 import { CHANGES } from "../../tables/changes.ts";
 import { RECORD_DATES, recordNameSql } from "../../tables/record-dates.ts";
 
@@ -28,6 +31,8 @@ export type Table = {
     readonly only?: string;
     /** The table names records by one column. */
     readonly named?: DatedKind;
+    /** Keys here have no date: rows stay while this table has one of the same id that is not among the keys. */
+    readonly unlessIn?: RecordTableFacts | undefined;
   }[];
 };
 
@@ -54,6 +59,7 @@ export const TABLES: readonly Table[] = [
       id: "id",
       date: "date_created",
       only: `kind = '${kind}' AND NOT deleted`,
+      ...(RECORD_KINDS[kind].code === null && { unlessIn: ownTableOf(kind) }),
     })),
   },
   {
@@ -71,12 +77,16 @@ export type ErasureRun = {
   readonly id: string;
   /** false: only looks. */
   readonly erases: boolean;
+  /** µs: no batch with an earlier stamp is in flight. Looking needs none. */
+  readonly settled?: Micros;
 };
+export type DeletingRun = ErasureRun & { readonly settled: Micros };
 
-export const parametersOf = ({ id, erases }: ErasureRun) => ({
+export const parametersOf = ({ id, erases, settled = Number.MAX_SAFE_INTEGER }: ErasureRun) => ({
   run: id,
   names: erases ? "erased" : "found",
   records: erases ? "deleting" : "found",
+  settled,
   shares: 1,
   share: 0,
 });
@@ -115,28 +125,44 @@ export const IS_RECORD = `kind IN (${KIND_NAMES.map((kind) => `'${recordKind(kin
 const sortedBy = (table: string, id: string): string =>
   table === "landing" ? `cityHash64(client_id, ${id}), ` : "";
 
+/** No batch with an earlier stamp is still in flight. */
+export const SETTLED = micros("settled");
+
+type IsIn = "IN" | "GLOBAL IN";
+
+/** A batch writes its entries before its rows. */
+const hasNoOther = ({ name, id, created }: RecordTableFacts, from: string, isIn: IsIn): string =>
+  `stored_at < ${SETTLED} AND NOT ((client_id, id) ${isIn} (SELECT client_id, ${id} FROM ${name}
+    WHERE (client_id, ${id}) GLOBAL IN (SELECT client_id, id ${from})
+      AND (client_id, ${created}, ${id}) GLOBAL NOT IN (SELECT client_id, date_created, id ${from})))`;
+
 /** `columns` name a row in the table; `key`: the same of the run's keys. */
-export const keysOf = ({ table, records }: Table, states: readonly string[] = ["record"]) =>
-  records.map(({ kind, id, date, only = "1", named }) => ({
-    kind,
-    // The name has the kind, and mutations of ClickHouse 25.8 find no alias columns.
-    only: named === undefined ? only : "1",
-    columns: named === undefined ? `(${sortedBy(table, id)}client_id, ${date}, ${id})` : `(record, ${date})`,
-    key:
+export const keysOf = (
+  { table, records }: Table,
+  isIn: IsIn = "GLOBAL IN",
+  states: readonly string[] = ["record"],
+) =>
+  records.map(({ kind, id, date, only = "1", named, unlessIn }) => {
+    const columns =
+      named === undefined ? `(${sortedBy(table, id)}client_id, ${date}, ${id})` : `(record, ${date})`;
+    const key =
       named === undefined
         ? `${sortedBy(table, "id")}client_id, date_created, id`
-        : `${recordNameSql("client_id", named, "id")}, date_created`,
-    from: `FROM erasure_keys WHERE phase = {records:String} AND ${RUN} AND ${OF_SHARE}
-      AND kind IN (${states.map((state) => `'${kind} ${state}'`).join()})`,
-  }));
+        : `${recordNameSql("client_id", named, "id")}, date_created`;
+    const from = `FROM erasure_keys WHERE phase = {records:String} AND ${RUN} AND ${OF_SHARE}
+      AND kind IN (${states.map((state) => `'${kind} ${state}'`).join()})`;
+    const conditions = [
+      // The name has the kind, and mutations of ClickHouse 25.8 find no alias columns.
+      named === undefined ? only : "1",
+      `${columns} ${isIn} (SELECT ${key} ${from})`,
+      ...(unlessIn === undefined ? [] : [hasNoOther(unlessIn, from, isIn)]),
+    ];
+    return { columns, key, from, condition: `(${conditions.join(" AND ")})` };
+  });
 
-export const recordsOf = (
-  table: Table,
-  isIn: "IN" | "GLOBAL IN" = "GLOBAL IN",
-  states?: readonly string[],
-): string =>
-  keysOf(table, states)
-    .map(({ only, columns, key, from }) => `(${only} AND ${columns} ${isIn} (SELECT ${key} ${from}))`)
+export const recordsOf = (table: Table, isIn?: IsIn, states?: readonly string[]): string =>
+  keysOf(table, isIn, states)
+    .map(({ condition }) => condition)
     .join(" OR ");
 
 export const MAX_KEYS = 10_000;

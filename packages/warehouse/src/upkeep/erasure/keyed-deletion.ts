@@ -61,7 +61,7 @@ export const createKeyedDeletion = (deps: {
           `ALTER TABLE ${names.target(table)} DELETE WHERE ${condition("IN")}`,
           {
             parameters,
-            // For subqueries: they read the run's keys, which do not change.
+            // For subqueries: keys of the run do not change, and new rows only keep more.
             settings: { mutations_sync: "0", allow_nondeterministic_mutations: 1 },
             signal,
           },

@@ -4,6 +4,7 @@ import { WITH_HIDDEN } from "../deletion.ts";
 import {
   all,
   countOf,
+  type DeletingRun,
   type ErasureRun,
   keysOf,
   parametersOf,
@@ -14,8 +15,8 @@ import {
 
 const countOfRows = (table: Table): string => {
   const found = keysOf(table).map(
-    ({ only, columns, key, from }) => `SELECT k.client AS client, k.request AS request FROM
-      (SELECT ${columns} AS key FROM ${table.table} WHERE ${only} AND ${columns} GLOBAL IN (SELECT ${key} ${from})) AS r
+    ({ columns, key, from, condition }) => `SELECT k.client AS client, k.request AS request FROM
+      (SELECT ${columns} AS key FROM ${table.table} WHERE ${condition}) AS r
       GLOBAL INNER JOIN (SELECT (${key}) AS key, request_id AS request, any(client_id) AS client ${from}
         GROUP BY key, request) AS k ON r.key = k.key`,
   );
@@ -36,7 +37,7 @@ export const createErasureRowCounts = ({ session }: { readonly session: Session 
     return Object.fromEntries(counts);
   },
   /** A row counts for each request that reaches it. */
-  countRows: async (run: ErasureRun): Promise<void> => {
+  countRows: async (run: DeletingRun): Promise<void> => {
     const options = { parameters: parametersOf(run), settings: WITH_HIDDEN };
     await all(TABLES, (table) => session.command("erasure.count_rows", countOfRows(table), options));
   },
