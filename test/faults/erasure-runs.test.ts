@@ -873,6 +873,39 @@ it("leaves end users that were created after the request in the change feed", as
   ]);
 });
 
+it("judges a record by its live row, and brings no older export back, nor does a replay", async () => {
+  const client = "judged";
+  const future = Date.now() * 1000 + 40 * DAY;
+  const pia = { chatter_id: "pia" };
+  const exported = (id: string, time: number, created: Micros): ExportRecord[] => {
+    const at = { client, time: DAY_0 + time, offset: (offset += 1) };
+    return [
+      conversation(at, id, created, created, pia),
+      message(at, `${id}-message`, created, "kept-conversation", pia),
+    ];
+  };
+  const wrong = exported("corrected", 1, future);
+  const later = exported("later", 2, future);
+  await write([...wrong, ...exported("corrected", 2, DAY_0), ...exported("later", 1, DAY_0)]);
+  await write([...later, ...neighbour(client)]);
+  await request(client, chatter("pia"));
+  const gate = await startWriter();
+  await run();
+  const dated = (table: string, id: string): Promise<string> =>
+    sql(`SELECT ${id}, date_created > now() FROM ${table} WHERE client_id = '${client}' ORDER BY ALL`);
+  expect(await dated("conversations", "conversation_id")).toBe("kept-conversation\t0\nlater\t1\n");
+  expect(await dated("messages", "message_id")).toBe("kept-message\t0\nlater-message\t1\n");
+  expect(
+    Object.values(await rowsOf(client))
+      .flat()
+      .join(),
+  ).not.toContain("corrected");
+  await gate.ticket();
+  for (const record of wrong) expect(await suppresses(gate, record)).toBe(true);
+  for (const record of later) expect(await suppresses(gate, record)).toBe(false);
+  await gate.stop();
+});
+
 /** Runs check again what was suppressed ten minutes to a day ago, as slow tests before may have. */
 const agePast = (): Promise<unknown> =>
   sql(

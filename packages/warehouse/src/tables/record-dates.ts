@@ -11,6 +11,12 @@ const CODE_OF = byEventType((kind) => RECORD_KINDS[kind].code);
 export const recordNameSql = (client: string, kind: DatedKind, id: string): string =>
   `concat(toString(length(${client})), '/', ${client}, '/${RECORD_KINDS[kind].code}/', ${id})`;
 
+/** All dates of those records that have several. `names`: SQL, as by `recordNameSql`. */
+export const movedDatesSql = (names: string): string =>
+  `SELECT client_id, id, date_created FROM record_dates WHERE record GLOBAL IN (
+    SELECT record FROM record_dates WHERE record GLOBAL IN (${names})
+    GROUP BY record HAVING uniqExact(date_created) > 1)`;
+
 export const encodeRecordDate = (table: TableBuffer, record: ExportRecord): void => {
   const { row } = table;
   const { clientId } = record;

@@ -7,7 +7,7 @@ import {
 } from "@conversation-export/domain";
 import { micros } from "../session/micros-sql.ts";
 import { CHANGES } from "../tables/changes.ts";
-import { RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
+import { movedDatesSql, RECORD_DATES, recordNameSql } from "../tables/record-dates.ts";
 import { OF_SHARE, RUN, SETTLED, type Table, TABLES } from "./erasure/erasure-keys.ts";
 
 /** `cutoffs` (µs) in the order of `clients`; `latest`: the largest. */
@@ -54,10 +54,7 @@ const found = (kind: DatedKind): string =>
 /** A record with several dates waits until its rows are settled: its live date is `moved`, others are `stale`. */
 export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): readonly string[] => {
   const { name, id } = ownTableOf(kind);
-  const dates = `SELECT client_id, id, date_created FROM record_dates WHERE record GLOBAL IN (
-    SELECT record FROM record_dates WHERE record GLOBAL IN
-      (SELECT ${recordNameSql("client_id", kind, "id")} FROM ${found(kind)})
-    GROUP BY record HAVING uniqExact(date_created) > 1)`;
+  const dates = movedDatesSql(`SELECT ${recordNameSql("client_id", kind, "id")} FROM ${found(kind)}`);
   const live = `SELECT client_id, ${id} AS id,
       argMaxIf(date_created, (version, uploaded_at), _row_exists = 1) AS live, max(uploaded_at) AS latest
     FROM ${rowsOf(name)} WHERE (client_id, date_created, ${id}) GLOBAL IN

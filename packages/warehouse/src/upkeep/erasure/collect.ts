@@ -133,9 +133,10 @@ export const createErasureCollection = ({ session }: { readonly session: Session
       const sql = `SELECT toString(count()) AS rows FROM erasure_keys
         WHERE phase = {names:String} AND ${OF_PERSON} AND ${RUN}`;
       const persons = countOf(await session.rows("erasure.count_subjects", sql, { parameters }));
-      for (const statements of persons === 0 ? BY_ID : [...BY_SUBJECT, ...BY_ID]) {
+      for (const { statements, live } of persons === 0 ? BY_ID : [...BY_SUBJECT, ...BY_ID]) {
+        const settings = live === true ? {} : WITH_HIDDEN;
         await all(statements, (statement) =>
-          session.command("erasure.collect", statement, { parameters, settings: WITH_HIDDEN }),
+          session.command("erasure.collect", statement, { parameters, settings }),
         );
       }
     },
