@@ -11,6 +11,7 @@ const deadLetter: DeadLetter = {
   rejectedAt: null,
   replays: 1,
   leftOut: false,
+  lastOffset: null,
   place: { partition: 0, offset: 12 },
   message: {
     topic: "messages.dead-letter",
