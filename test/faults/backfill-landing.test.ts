@@ -618,9 +618,8 @@ test("an export of a topic that was deleted stays when an earlier one took its p
   await warehouse.sql("OPTIMIZE TABLE landing FINAL");
   const before = await shown();
   const done = await correctWith()(EVERYTHING);
-  expect(done.events.read).toBe(pairs.length * 2);
-  expect(done.records).toEqual({ examined: pairs.length, different: 0 });
   expect(await shown()).toEqual(before);
+  expect(done.records).toEqual({ examined: pairs.length, different: 0 });
 });
 
 test("readers never miss a record while a wrong row of it goes", async () => {
