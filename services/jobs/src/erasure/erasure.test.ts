@@ -4,12 +4,13 @@ import { createErasure, type ErasureDeps } from "./erasure.ts";
 
 const signal = new AbortController().signal;
 
-/** `suppresses`: whether each look at the persons of the run adds one. */
-const setUp = (suppresses: readonly boolean[]) => {
+/** `suppresses`: whether each look at the persons of the run adds one; `left`: rows at each look. */
+const setUp = (suppresses: readonly boolean[], left: readonly number[]) => {
   const steps: string[] = [];
   const waiting: ((settled: number) => void)[] = [];
   const given: unknown[] = [];
   const answers = [...suppresses];
+  const lefts = [...left];
   const step = (name: string, answer?: () => unknown) => (): Promise<unknown> => {
     steps.push(name);
     return Promise.resolve(answer?.());
@@ -29,10 +30,7 @@ const setUp = (suppresses: readonly boolean[]) => {
       suppressIds: step("suppress", () => (answers.shift() === true ? 1 : 0)),
       collect: step("collect"),
       count: () => Promise.resolve({}),
-      remaining: (run: unknown) => {
-        given.push(run);
-        return step("remaining", () => (steps.includes("erase") ? {} : { conversations: 2 }))();
-      },
+      remaining: step("remaining", () => ({ changes: lefts.shift() ?? 0 })),
       countRows: async (run: unknown) => void given.push(run),
       erase: (run: unknown) => {
         given.push(run);
@@ -77,16 +75,28 @@ const setUp = (suppresses: readonly boolean[]) => {
 };
 
 it("looks for records only when nothing judged without its suppressions can appear, again for each that it adds", async () => {
-  const { steps, given, waiting, ended, settled } = setUp([true, true, false]);
+  const { steps, given, waiting, ended, settled } = setUp([true, true, false], [2]);
   await settled();
   expect(steps).toEqual(["begin", "suppress", "wait"]);
   waiting.shift()?.(100);
   await settled();
   expect(steps.slice(3)).toEqual(["collect", "hidden", "suppress", "wait"]);
   waiting.shift()?.(200);
-  expect(await ended).toMatchObject({ requests: 1, rounds: 1, deleted: { conversations: 2 } });
+  expect(await ended).toMatchObject({ requests: 1, rounds: 1, deleted: { changes: 2 } });
   expect(steps.slice(7).join(" ")).toBe(
     "collect hidden suppress remaining erase remaining gone publish keys complete scrub forget",
   );
-  expect(given).toEqual(Array(4).fill(expect.objectContaining({ settled: 200 })));
+  expect(given).toEqual(Array(2).fill(expect.objectContaining({ settled: 200 })));
+});
+
+it("goes on with what has a later stamp once that is settled", async () => {
+  const { steps, given, waiting, ended, settled } = setUp([], [2, 1]);
+  await settled();
+  waiting.shift()?.(100);
+  await settled();
+  expect(steps.slice(-3).join(" ")).toBe("erase remaining wait");
+  expect(waiting).toHaveLength(1);
+  waiting.shift()?.(200);
+  expect(await ended).toMatchObject({ rounds: 2 });
+  expect(given).toMatchObject([100, 100, 200, 200].map((instant) => ({ settled: instant })));
 });

@@ -94,7 +94,7 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
       context.progress({ done: rounds, total: null, unit: "rounds", note });
     const { run, begun, looked } = await beginRun(context);
 
-    const collect = async (): Promise<DeletingRun> => {
+    const collect = async (): Promise<Micros> => {
       let settled: Micros;
       await subjects.suppress(run);
       do {
@@ -106,12 +106,13 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
         await requests.noteHidden(run);
         // Again for what writers did not know of.
       } while (await subjects.suppress(run));
-      return { ...run, settled };
+      return settled;
     };
-    const erase = async (deleting: DeletingRun): Promise<void> => {
+    const erase = async (first: Micros): Promise<void> => {
+      let settled = first;
       for (;;) {
         signal.throwIfAborted();
-        const remaining = await store.remaining(deleting);
+        const remaining = await store.remaining(run);
         const tables = Object.keys(remaining).filter((table) => remaining[table] !== 0);
         if (tables.length === 0) return;
         if (rounds >= MAX_ROUNDS) {
@@ -119,7 +120,10 @@ export const createErasure = (deps: ErasureDeps): JobHandler<ErasureData, Erasur
             retryable: true,
           });
         }
+        // A stamp may be ahead of the clock: its entries go in a later round.
+        if (rounds > 0) settled = await judgement.required(signal);
         rounds += 1;
+        const deleting: DeletingRun = { ...run, settled };
         await store.countRows(deleting);
         await say("deleting");
         await store.erase(deleting, tables, signal);
