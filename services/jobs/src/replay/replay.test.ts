@@ -262,9 +262,14 @@ it("sends all messages of a batch that can be read by now, each with its own pla
   }
 });
 
+const unreadableAt = (offset: number) =>
+  ofBatch(offset, { value: null, unreadable: { lastOffset: 104, why: "" } });
+
 it.each<[string, BusMessage[], Record<string, string>]>([
-  ["still unreadable", [ofBatch(100, { value: null, unreadable: { lastOffset: 104, why: "" } })], {}],
+  ["still unreadable", [unreadableAt(100)], {}],
+  ["still unreadable behind its first message", [ofBatch(100), unreadableAt(101)], {}],
   ["of a topic created anew", [ofBatch(100, { timestamp: TIME })], {}],
+  ["of a topic created anew behind its first message", [ofBatch(100), ofBatch(101, { timestamp: TIME })], {}],
   ["gone from the topic", [], {}],
   ["in part beyond the end of the topic", [ofBatch(100)], { "dl-last-offset": "1000" }],
 ])("leaves a batch alone that is %s", async (_, originals, dl) => {
