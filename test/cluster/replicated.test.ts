@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compareExports } from "../compare/compare-exports.ts";
+import { fetchPatiently } from "../compare/patient-fetch.ts";
 import { createRestlessReaders, EVER, type RestlessReaders } from "../compare/restless-readers.ts";
 import { walk } from "../compare/walk.ts";
 import { fold } from "../reference/index.ts";
@@ -190,7 +191,8 @@ describe.skipIf(!isWhole)("replicas of ClickHouse with Keeper", () => {
       await until("the record is readable", DEADLINE_MS, () => hasAt(apiUrl, "gone-conversation"));
     // Mutations stop with the merges until that server restarts.
     await sqlAt(1, "SYSTEM STOP MERGES");
-    const request = await requestErasure(system.apiUrl, key, { email: "gone@example.com" });
+    const subject = { email: "gone@example.com" };
+    const request = await requestErasure(system.apiUrl, key, subject, fetchPatiently);
     const isCompleted = async (): Promise<boolean> => (await request.status()) === "completed";
     await until("a deletion waits for the second server", DEADLINE_MS, async () => {
       const waiting = "SELECT count() FROM system.mutations WHERE NOT is_done FORMAT TSV";

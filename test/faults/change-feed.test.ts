@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { compareExports } from "../compare/compare-exports.ts";
 import { type ChangeFollower, type ChangeList, createChangeFollower } from "../compare/change-follower.ts";
+import { fetchPatiently } from "../compare/patient-fetch.ts";
 import { createPublishedChanges, type PublishedChanges } from "../compare/published-changes.ts";
 import { createStableLedger, type StableLedger } from "../compare/stable-ledger.ts";
 import { createUpdateFollower, type UpdateFollower } from "../compare/update-follower.ts";
@@ -171,7 +172,7 @@ const erase = async (): Promise<void> => {
   await delivery.send(personOf(RESTLESS, name, new Date().toISOString()));
   await untilPassed(GROUP);
   const subject = { email: `${name}@example.com` };
-  const request = await requestErasure(system.apiUrl, keys.get(RESTLESS) ?? "", subject);
+  const request = await requestErasure(system.apiUrl, keys.get(RESTLESS) ?? "", subject, fetchPatiently);
   await delivery.send(personOf(RESTLESS, name, new Date().toISOString()));
   await request.completed(DEADLINE_MS);
 };

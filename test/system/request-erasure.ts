@@ -11,6 +11,7 @@ export const requestErasure = async (
   apiUrl: string,
   key: string,
   subject: Readonly<Record<string, unknown>>,
+  ask: (url: string, init: RequestInit) => Promise<Response> = fetch,
 ): Promise<ErasureRequest> => {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const body = JSON.stringify({ type: "ERASURE", ...subject });
@@ -18,7 +19,8 @@ export const requestErasure = async (
   expect(answer.status).toBe(200);
   const address = new URL(answer.headers.get("location") ?? "", apiUrl).href;
   const status = async (): Promise<string> => {
-    const asked = await fetch(address, { headers });
+    const asked = await ask(address, { headers });
+    expect(asked.status).toBe(200);
     return ((await asked.json()) as { status: string }).status;
   };
   return {
