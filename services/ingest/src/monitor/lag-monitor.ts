@@ -4,7 +4,7 @@ import type { IngestMetrics } from "../ingest-metrics.ts";
 
 /** An unknown lag never shows as 0. */
 export const createLagMonitor = (deps: {
-  readonly admin: Admin;
+  readonly admin: Pick<Admin, "start" | "stop" | "fetchLag">;
   readonly groupId: string;
   readonly topics: readonly string[];
   readonly assigned: () => readonly TopicPartition[];
