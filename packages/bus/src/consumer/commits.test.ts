@@ -13,7 +13,7 @@ const OFFSETS = [
   { topic: "a", partition: 2, offset: 9 },
 ];
 
-const start = () => {
+const startUnread = () => {
   const membership: Membership = Object.assign(createMembership(), { phase: "joined", epoch: 2 } as const);
   const commits = createCommits({
     membership,
@@ -22,19 +22,32 @@ const start = () => {
     metrics: undefined,
     log: createLogger({ service: "test", level: "silent" }),
   });
-  const requests: OffsetsByTopicPartition[] = [];
-  commits.sendBy((request) => {
-    requests.push(request);
-    return Promise.resolve();
-  });
-  return { membership, commits, requests };
+  /** What goes out by a batch that comes now. */
+  const takeBatch = (): readonly OffsetsByTopicPartition[] => {
+    const requests: OffsetsByTopicPartition[] = [];
+    commits.sendBy((request) => {
+      requests.push(request);
+      return Promise.resolve();
+    });
+    return requests;
+  };
+  return { membership, commits, takeBatch };
+};
+
+const start = () => {
+  const { membership, commits, takeBatch } = startUnread();
+  return { membership, commits, requests: takeBatch() };
 };
 
 it("commits by the last batch, and nothing before one has come", async () => {
-  const { commits, requests } = start();
+  const { commits, takeBatch } = startUnread();
+  expect(await commits.commit(2, OFFSETS)).toBe("fenced");
+  const former = takeBatch();
+  const requests = takeBatch();
   expect(await commits.commit(2, OFFSETS)).toBe("committed");
   commits.sendBy(undefined);
   expect(await commits.commit(2, OFFSETS)).toBe("fenced");
+  expect(former).toEqual([]);
   expect(requests).toEqual([
     {
       topics: [
