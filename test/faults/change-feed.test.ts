@@ -395,6 +395,7 @@ it(
       const wanted = [...(expected.endUsers.get(one.client)?.values() ?? [])];
       expect(checksum(held), `end users of ${one.client}`).toBe(checksum(wanted));
     }
+    expect(published.compared()).toBeGreaterThan(0);
   },
   bySize(600_000, 45 * 60_000),
 );
