@@ -21,6 +21,7 @@ export const splitRecords = (list: string): string[] => {
       if (at + 1 < list.length && list.charCodeAt(at + 1) !== COMMA) throw new Error(`no comma behind ${at}`);
     }
   }
-  if (start < list.length) throw new Error(`text behind the last record: ${list.slice(start, start + 100)}`);
+  if (list.length > 0 && start !== list.length + 1)
+    throw new Error(`no record at the end: ${list.slice(start, start + 100)}`);
   return records;
 };
