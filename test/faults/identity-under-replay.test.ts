@@ -22,6 +22,8 @@ import { ROWS_WITHOUT_DATE } from "../system/record-dates.ts";
 import { bySize, seedOfRun } from "../system/size.ts";
 import { startSystem, type System } from "../system/system.ts";
 import { until } from "../system/until.ts";
+import { runSql } from "../system/warehouse-sql.ts";
+import { VIEWS } from "../warehouse/view-rows.ts";
 
 const CLIENT = "acme";
 const REPLAY = "replay";
@@ -108,6 +110,17 @@ const differences = async (expected: Folded): Promise<unknown[]> => {
     if (problems > 0 || shown.records === 0) found.push({ walk: walk.name, problems, examples });
   }
   return found;
+};
+
+const expectNoRepetitionInViews = async (): Promise<void> => {
+  for (const [view, id] of [
+    ["conversations", "conversation_id"],
+    ["messages", "message_id"],
+  ]) {
+    const rows = `SELECT count() > 0, count() - uniqExact(${id}) FROM ${VIEWS}.${view} FORMAT TSV`;
+    const found = await runSql(system.stack.clickhouse.url("analyst"), rows);
+    expect(found.trim(), `rows of ${view}, and how many too many`).toBe("1\t0");
+  }
 };
 
 const compact = async (): Promise<void> => {
@@ -212,7 +225,9 @@ it("shows each record once in every list while its dates change, ingest dies and
   expect(expected.rejected).toEqual([]);
   expect(Number(await countMovedRecords())).toBeGreaterThan(MOVING);
   expect(await differences(expected)).toEqual([]);
+  await expectNoRepetitionInViews();
 
   await compact();
   expect(await differences(expected)).toEqual([]);
+  await expectNoRepetitionInViews();
 });
