@@ -450,7 +450,7 @@ it("works on a share of the keys at a time, and drops parts that hold those of a
 
 describe("keys of a run", () => {
   const erasures = () => createErasureStore({ session: warehouse.session("jobs"), runUpload: uploadNow });
-  const erasure = { id: "erasure/1", erases: true, settled: 0 };
+  const erasure = { id: "erasure/1", erases: true, settled: Number.MAX_SAFE_INTEGER };
   const { signal } = new AbortController();
 
   it("are nothing to readers nor to an erasure at the same time", async () => {
