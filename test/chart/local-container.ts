@@ -56,7 +56,7 @@ export const startContainer = (
   const child = spawn(node, words, {
     cwd: around.workingFolder,
     // Nothing is inherited: the container has only rendered variables.
-    env: { PATH: dirname(process.execPath), ...around.imageEnv, ...env },
+    env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, ...around.imageEnv, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

@@ -16,6 +16,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const FOLDER = join(ROOT, ".local/test-chart-pods");
 const SERVICES = ["ingest", "export-api", "jobs"] as const;
 const KAFKA_USERS = { ingest: "ingest", exportApi: "export-api", jobs: "jobs", ops: "ops" } as const;
+const REDIS_COMPONENTS = ["exportApi", "jobs", "ops"] as const;
 const CLICKHOUSE_USERS = ["migrator", "writer", "reader", "lookup", "intake", "jobs"] as const;
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 
@@ -103,9 +104,9 @@ describe.skipIf(helm === null)("what the chart renders, started here", () => {
         "redis.url": `rediss://localhost:${redis.port}`,
         "redis.ca": { existingSecret: "redis-ca" },
         "redis.users": Object.fromEntries(
-          Object.entries(KAFKA_USERS).map(([component, username]) => [
+          REDIS_COMPONENTS.map((component) => [
             component,
-            { username, existingSecret: { name: "redis-users" } },
+            { username: KAFKA_USERS[component], existingSecret: { name: "redis-users" } },
           ]),
         ),
         "exportApi.config.RATE_LIMITS": "off",
