@@ -270,7 +270,7 @@ it("asks Redis for numbers, and for no job's data", async () => {
   }
   const mine = watched.commands();
   const ofJobs = mine.filter((command) => /"conversation-export:\w+:replay-\w+/.test(command));
-  expect(ofJobs).toEqual([expect.stringMatching(/^"hmget" "\S+" "timestamp" "delay" "processedOn"$/)]);
+  expect(ofJobs).toEqual([expect.stringMatching(/^"hmget" "\S+" "timestamp" "opts" "processedOn"$/)]);
   expect(mine.filter((command) => !/^"(hello|auth|client|info|select)"/i.test(command)).length).toBeLessThan(
     90,
   );
