@@ -137,21 +137,20 @@ export const createReplay = (deps: {
           bytes = 0;
         };
         for (const deadLetter of chosen) {
-          let ownWaiting = 0;
+          const own: OutgoingMessage[] = [];
           const onMessage = async (source: BusMessage): Promise<void> => {
-            messages.push(await toMessage(source, deadLetter));
-            ownWaiting += 1;
+            own.push(await toMessage(source, deadLetter));
             bytes += source.value?.length ?? 0;
             if (bytes < SEND_BYTES) return;
+            messages.push(...own.splice(0));
             await send();
-            ownWaiting = 0;
           };
           if (deadLetter.message.value !== null) await onMessage(deadLetter.message);
           else if (!(await readOriginals(reader, deadLetter, { signal, onMessage }))) {
-            messages.length -= ownWaiting;
             counts.skipped.withoutPayload += 1;
             continue;
           }
+          messages.push(...own);
           complete.push(deadLetter);
         }
         await send();
