@@ -79,7 +79,7 @@ export const startEvents = async (deps: {
       await sending;
       await until("ingest has read everything", 120_000, async () => {
         const lags = await admin.fetchLag(GROUP, Object.values(TOPICS));
-        return lags.every(({ lag, end }) => lag === 0 || (lag === null && end === 0));
+        return lags.every(({ lag }) => lag === 0);
       });
     },
     differences: async (apiUrl, keys) => {

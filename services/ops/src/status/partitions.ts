@@ -32,14 +32,7 @@ export const showPartitions = async (
   print(
     renderTable(
       ["TOPIC", "PARTITION", "START", "END", "COMMITTED", "LAG"],
-      partitions.map((one) => [
-        one.topic,
-        one.partition,
-        dash(one.start),
-        dash(one.end),
-        dash(one.committed),
-        dash(one.lag),
-      ]),
+      partitions.map((one) => [one.topic, one.partition, one.start, one.end, dash(one.committed), one.lag]),
     ),
   );
   print("");
@@ -48,7 +41,7 @@ export const showPartitions = async (
       ["TOPIC", "LAG", "WATERMARK", "AGE"],
       lists.map((one) => [
         one.topic,
-        dash(one.lag),
+        one.lag,
         dash(one.watermark),
         one.watermark_age_seconds === null ? "-" : `${one.watermark_age_seconds} s`,
       ]),
