@@ -44,7 +44,6 @@ const readTopicLags = ({ bus }: StatusConnections): Promise<TopicLag[]> =>
       return {
         topic,
         lag: lagOf(topic, own),
-        filled: own.some(({ start, end }) => end > start),
         lost: own.reduce(
           (sum, { committed, start }) => sum + (committed === null ? 0 : Math.max(0, start - committed)),
           0,

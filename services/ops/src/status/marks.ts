@@ -10,12 +10,9 @@ const mark = (part: PartName, alert: string, found: string): Mark => ({ part, al
 
 const ofTopics = ({ lag, watermarks, deadLetters }: Status): Mark[] => {
   const found: Mark[] = [];
-  for (const { topic, lag: messages, filled, lost } of lag.value ?? []) {
-    const age = watermarks.value?.[topic] ?? null;
+  for (const { topic, lag: messages, lost } of lag.value ?? []) {
     if (lost > 0) found.push(mark("lag", "BusRecordsLost", `${lost} of ${topic} were deleted unread`));
-    if (messages === null && filled && (age === null || age >= THRESHOLDS.unknownLagWatermarkSeconds))
-      found.push(mark("lag", "IngestLagUnknown", `the lag of ${topic} is unknown`));
-    if (messages !== null && messages > THRESHOLDS.lagRecords)
+    if (messages > THRESHOLDS.lagRecords)
       found.push(mark("lag", "IngestLag", `${topic} is ${messages} messages behind`));
   }
   for (const [topic, age] of Object.entries(watermarks.value ?? {})) {

@@ -25,7 +25,7 @@ const QUIET: QueueBacklog = {
 };
 const FINE: Status = {
   at: AT,
-  lag: answered([{ topic: "messages", lag: 7, filled: true, lost: 0 }]),
+  lag: answered([{ topic: "messages", lag: 7, lost: 0 }]),
   deadLetters: answered([{ topic: "messages", kept: 3, lastHour: 0, notReplayed: 1 }]),
   brokers: answered({ brokers: 3, members: 2 }),
   watermarks: answered({ messages: 2 }),
@@ -124,10 +124,9 @@ it("tells a refusal from a server that is away by its exit code", () => {
 });
 
 describe("marks", () => {
-  const unread = { value: null, reason: "ClickHouse refuses the user x", exitCode: EXIT.failed } as const;
   const queue = (more: Partial<QueueBacklog>) => ({ queues: answered([{ ...QUIET, ...more }]) });
   const lag = (more: object) => ({
-    lag: answered([{ topic: "messages", lag: 7, filled: true, lost: 0, ...more }]),
+    lag: answered([{ topic: "messages", lag: 7, lost: 0, ...more }]),
   });
   const states = (more: object) => ({
     windows: answered({ open: 10, closed: 0, compacted: 0, backfilled: 0, ...more }),
@@ -139,13 +138,6 @@ describe("marks", () => {
   it.each([
     ["a lag of many messages", lag({ lag: 10_001 }), ["IngestLag"]],
     ["a lag that is not larger", lag({ lag: 10_000 }), []],
-    ["an unknown lag with a young watermark", lag({ lag: null }), []],
-    [
-      "an unknown lag without a watermark",
-      { ...lag({ lag: null }), watermarks: unread },
-      ["IngestLagUnknown"],
-    ],
-    ["an unknown lag of an empty topic", { ...lag({ lag: null, filled: false }), watermarks: unread }, []],
     ["messages that were deleted unread", lag({ lost: 5 }), ["BusRecordsLost"]],
     ["an old watermark", { watermarks: answered({ messages: 301 }) }, ["WatermarkOld"]],
     ["no watermark", { watermarks: answered({ messages: null }) }, ["WatermarkOld"]],

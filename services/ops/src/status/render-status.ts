@@ -32,7 +32,7 @@ const topics = ({ lag, watermarks, deadLetters }: Status): string => {
       const own = deadLetters.value?.find((one) => one.topic === topic);
       return [
         topic,
-        behind?.lag ?? (behind === undefined ? UNKNOWN : NONE),
+        behind?.lag ?? UNKNOWN,
         age === undefined ? UNKNOWN : age === null ? NONE : duration(age),
         own?.kept ?? UNKNOWN,
         own?.lastHour ?? UNKNOWN,

@@ -9,10 +9,8 @@ export type Asked<T> =
 
 export type TopicLag = {
   readonly topic: string;
-  /** Messages; null: unknown. */
-  readonly lag: number | null;
-  /** Some may be unread. */
-  readonly filled: boolean;
+  /** Messages. */
+  readonly lag: number;
   readonly lost: number;
 };
 

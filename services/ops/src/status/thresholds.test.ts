@@ -27,7 +27,6 @@ const patienceIn = (alert: string): Map<string, number> =>
 describe("the thresholds of status are those of the alerts", () => {
   it.each([
     ["WatermarkOld", [THRESHOLDS.watermarkSeconds]],
-    ["IngestLagUnknown", [1, THRESHOLDS.unknownLagWatermarkSeconds]],
     ["UploadWindowsOverdue", [THRESHOLDS.openWindows, THRESHOLDS.closedWindows]],
     ["ErasureSlow", [THRESHOLDS.erasureSeconds]],
     ["DeadLetters", [0]],

@@ -6,8 +6,6 @@ export const THRESHOLDS = {
   watermarkSeconds: 300,
   /** IngestLag, which also compares with the pace */
   lagRecords: 10_000,
-  /** IngestLagUnknown: with a younger watermark nothing lags */
-  unknownLagWatermarkSeconds: 60,
   /** UploadWindowsOverdue, in lines */
   openWindows: 20,
   closedWindows: 30,
