@@ -6,6 +6,7 @@ import {
   countKeyTexts,
   itemTexts,
   memberTexts,
+  repeatedKeys,
   replaceHalfPairs,
   withoutRepeatedKeys,
 } from "./json-text.ts";
@@ -183,6 +184,23 @@ describe("withoutRepeatedKeys", () => {
         if (text.includes("\\")) return;
         expect(withoutRepeatedKeys(text)).toBe(JSON.stringify(JSON.parse(text)));
         expect(countKeyTexts(withoutRepeatedKeys(text))).toBe(countKeys(JSON.parse(text) as object));
+      }),
+    );
+  });
+});
+
+describe("repeatedKeys", () => {
+  it("names each by its path, once, however it is spelled", () => {
+    expect(repeatedKeys('{"a":"}\\"a\\":","b":[{"a":1},{"c":2,"\\u0063":3,"c":4}],"a":null}')).toEqual([
+      ["b", "1", "c"],
+      ["a"],
+    ]);
+  });
+
+  it("finds none where parsing drops none", () => {
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        expect(repeatedKeys(text)).toEqual([]);
       }),
     );
   });

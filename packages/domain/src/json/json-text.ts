@@ -93,6 +93,35 @@ export function itemTexts(text: string): string[] {
   return items;
 }
 
+/** Paths, each once; at most `most`. */
+export function repeatedKeys(text: string, most = 20): string[][] {
+  const found = new Map<string, string[]>();
+  const open: { readonly keys: Set<string> | null; place: string }[] = [];
+  for (let at = 0; at < text.length && found.size < most; ) {
+    const char = text[at];
+    const inner = open.at(-1);
+    if (char === '"') {
+      const end = endOfString(text, at);
+      if (inner?.keys && text[skipSpace(text, end)] === ":") {
+        inner.place = JSON.parse(text.slice(at, end)) as string;
+        if (inner.keys.has(inner.place)) {
+          const path = open.map(({ place }) => place);
+          found.set(JSON.stringify(path), path);
+        }
+        inner.keys.add(inner.place);
+      }
+      at = end;
+      continue;
+    }
+    if (char === "{") open.push({ keys: new Set(), place: "" });
+    else if (char === "[") open.push({ keys: null, place: "0" });
+    else if (char === "}" || char === "]") open.pop();
+    else if (char === "," && inner?.keys === null) inner.place = String(Number(inner.place) + 1);
+    at += 1;
+  }
+  return [...found.values()];
+}
+
 /** First place, last value. */
 export function withoutRepeatedKeys(text: string): string {
   const first = text[skipSpace(text, 0)];

@@ -101,6 +101,12 @@ describe("readJsonBody", () => {
     ["half an object", '{"a":', "body: is not JSON"],
     ["two values", "{} {}", "body: is not JSON"],
     ["a name for the prototype", '{"a":[{"b":{"__proto__":{"x":1}}}]}', "__proto__ is not allowed"],
+    ["a field given twice", '{"a":1,"b":[{},{"c":"x","\\u0063":"y"}]}', "b.1.c: is given twice"],
+    [
+      "repeated fields within what is not read",
+      `${"[".repeat(90_000)}{"a":1,"a":2}${"]".repeat(90_000)}`,
+      "is given twice",
+    ],
     ["the same name escaped", '{"\\u005f_proto_\\u005F":{"x":1}}', "__proto__ is not allowed"],
     ["the same name escaped wholly", '{"\\u005f\\u005fproto\\u005f\\u005f":1}', "__proto__ is not allowed"],
   ])("answers %s with 400", async (_name, body, details) => {

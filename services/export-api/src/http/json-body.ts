@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { repeatedKeys } from "@conversation-export/domain";
 import type { FastifyReply } from "fastify";
 import { scan } from "secure-json-parse";
 import type { z } from "zod";
@@ -10,6 +11,8 @@ export const MAX_BODY_BYTES = 4_000_000;
 /** Commas and opening brackets: few enough to parse quickly. */
 export const MAX_BODY_VALUES = 100_000;
 const MAX_NAME = 100;
+/** No known field lies deeper. */
+const MAX_NAMED_DEPTH = 5;
 
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?$/i;
 
@@ -71,6 +74,11 @@ const parse = (bytes: Buffer): unknown => {
   if (scan({ value }, { safe: true, constructorAction: "ignore" }) === null) {
     throw badRequest(["body: __proto__ is not allowed as a name"]);
   }
+  // The last one would count here, the first one may elsewhere.
+  const repeated = repeatedKeys(text).map(
+    (path) => `${pathOf(path.slice(0, MAX_NAMED_DEPTH))}: is given twice`,
+  );
+  if (repeated.length > 0) throw badRequest(repeated);
   return value;
 };
 
