@@ -78,6 +78,7 @@ it("lets export-api limit, remember and add erasures, and add no other job", asy
   expect(await idempotency.complete("acme", "key", claim.token, "done")).toBe(true);
 
   const jobs = await clientOf("export-api");
+  await expect(jobs.checkServer()).resolves.toMatchObject({ problems: [] });
   const request = { clientId: "acme", requestId: "r-0" };
   expect(await jobs.add(erasureJob, request, { id: erasureJobId("r-0") })).toMatchObject({ added: true });
   expect(await jobs.get("erasure", erasureJobId("r-0"))).toMatchObject({ state: "waiting" });

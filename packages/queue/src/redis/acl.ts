@@ -23,7 +23,14 @@ const OF_JOBS = [
 const RULES: Readonly<Record<RedisUser, readonly string[]>> = {
   // Limits, idempotency and erasure jobs: the keys of every other queue are closed to it.
   "export-api": [
-    ...keys("rate:*", "idempotency:*", "erasure:*", "job-cancel:erasure:*", "job-parts:erasure:*"),
+    ...keys(
+      "rate:*",
+      "idempotency:*",
+      "erasure:*",
+      "job-cancel:erasure:*",
+      "job-parts:erasure:*",
+      "write-check",
+    ),
     ...["hash", "list", "set", "sortedset", "stream", "string"].map((kind) => `+@${kind}`),
     ...["del", "exists", "pexpire", "pexpireat"].map((command) => `+${command}`),
     "-@dangerous",

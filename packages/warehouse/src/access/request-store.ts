@@ -59,6 +59,7 @@ const digestOf = (secret: string, clientId: string, subject: DataSubject): strin
     .digest("hex")
     .slice(0, 32);
 
+/** Ids grow with time: two that find nothing, seconds apart, make two requests. */
 const numberOf = (requestId: string): number => Number(requestId.slice(requestId.indexOf("-") + 1));
 
 /** `now`: ms. `idSecret`: for digests in ids. */
@@ -144,10 +145,11 @@ export function createRequestStore(deps: {
         ({ status, received_ms: ms }) => !FINISHED_STATUSES.includes(status) && arrived - ms < SAME_CALL_MS,
       );
       if (same !== undefined) return toRequest(clientId, same);
-      // Not `arrived`: of two that find nothing the earlier row stays, and must cover both.
-      const at = deps.now();
-      admit?.(await usageOf(clientId, at));
-      const number = Math.max(0, ...rows.map((row) => numberOf(row.request_id) + 1));
+      admit?.(await usageOf(clientId, arrived));
+      const number = Math.max(
+        Math.floor(arrived / SAME_CALL_MS),
+        ...rows.map((row) => numberOf(row.request_id) + 1),
+      );
       const request: DataSubjectRequest = {
         clientId,
         requestId: `${digest}-${number}`,
@@ -156,8 +158,8 @@ export function createRequestStore(deps: {
         named: namesOf(subject).length,
         status: "received",
         deleted: null,
-        receivedAt: at,
-        updatedAt: at,
+        receivedAt: arrived,
+        updatedAt: arrived,
         hiddenAt: null,
       };
       await insertRequest(session, request);

@@ -57,7 +57,7 @@ const descriptionOf = (version: string): Description => ({
 const CURSORS = {
   encode: ({ receivedAt, requestId }: RequestPlace): string => `${receivedAt}:${requestId}`,
   decode: (content: string): RequestPlace | undefined => {
-    const [, ms, requestId] = /^(\d{1,15}):([0-9a-f]{32}-\d{1,9})$/.exec(content) ?? [];
+    const [, ms, requestId] = /^(\d{1,15}):([0-9a-f]{32}-\d{1,10})$/.exec(content) ?? [];
     return ms === undefined || requestId === undefined ? undefined : { receivedAt: Number(ms), requestId };
   },
   signed: (content: string, clientId: string): string =>

@@ -15,7 +15,7 @@ const createDeps = (caps: RequestCaps = { open: 1_000, identifiersPerDay: 5_000 
   const stored = new Map<string, DataSubjectRequest>();
   const queued: ErasureData[] = [];
   const steps: string[] = [];
-  const trouble: { queue?: Error; store?: Error } = {};
+  const trouble: { redis?: Error; queue?: Error; store?: Error } = {};
   const requests: Pick<RequestStore, "find" | "open" | "setStatus"> = {
     find: (clientId, requestId) => Promise.resolve(stored.get(`${clientId} ${requestId}`) ?? null),
     open: (clientId, subject, admit) => {
@@ -51,7 +51,11 @@ const createDeps = (caps: RequestCaps = { open: 1_000, identifiersPerDay: 5_000 
       return Promise.resolve(found !== undefined);
     },
   };
-  const jobs: Pick<JobClient, "add"> = {
+  const jobs: Pick<JobClient, "add" | "checkServer"> = {
+    checkServer: () =>
+      trouble.redis === undefined
+        ? Promise.resolve({ version: "8.0.1", policy: "noeviction", appends: true })
+        : Promise.reject(trouble.redis),
     add: (type, data) => {
       if (trouble.queue !== undefined) return Promise.reject(trouble.queue);
       queued.push(erasureJob.data.parse(data));
@@ -183,7 +187,17 @@ describe("POST data-subject-request", () => {
     });
   });
 
-  it("answers 503 while the queue is away, keeps the row, and finishes it later", async () => {
+  it("stores nothing while Redis is away, however often it is repeated", async () => {
+    const { deps, post } = await start({ open: 3, identifiersPerDay: 3 });
+    deps.trouble.redis = new ServiceError("redis_unavailable", "away", { retryable: true });
+    const body = { type: "ERASURE", email: "a@b" };
+    for (let time = 0; time < 5; time += 1) expect(await post(V2, body)).toMatchObject({ status: 503 });
+    expect(deps.stored.size).toBe(0);
+    delete deps.trouble.redis;
+    expect(await post(V2, body)).toMatchObject({ status: 200 });
+  });
+
+  it("answers 503 when Redis fails behind the row, keeps the row, and finishes it later", async () => {
     const { deps, post, get } = await start();
     deps.trouble.queue = new ServiceError("redis_unavailable", "away", { retryable: true });
     const body = { type: "ERASURE", email: "a@b" };

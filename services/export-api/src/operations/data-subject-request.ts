@@ -20,7 +20,7 @@ type Version = (typeof VERSIONS)[number];
 
 const pathOf = (version: Version): string => `/api/${version}/data-subject-request`;
 
-const REQUEST_ID = /^[0-9a-f]{32}-\d{1,9}$/;
+const REQUEST_ID = /^[0-9a-f]{32}-\d{1,10}$/;
 
 /** Holds 100 identifiers of 500 characters. */
 const MAX_REQUEST_BYTES = 65_536;
@@ -138,7 +138,7 @@ const statusDescription = (version: Version): Description => ({
 
 export type DataSubjectRequestDeps = {
   readonly requests: Pick<RequestStore, "find" | "open" | "setStatus">;
-  readonly jobs: Pick<JobClient, "add">;
+  readonly jobs: Pick<JobClient, "add" | "checkServer">;
   readonly caps: RequestCaps;
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -202,6 +202,8 @@ export const createDataSubjectRequests = (deps: DataSubjectRequestDeps): readonl
     const body = checkBody(dataSubjectRequestSchema, await readJsonBody(request.raw, MAX_REQUEST_BYTES));
     const subject = dataSubjectOf(body);
     if (subject === undefined) throw unprocessable(["body: an email or at least one identifier is required"]);
+    // First, so that repetitions while Redis is away fill no quota.
+    await jobs.checkServer();
     const { requestId, status } = await requests.open(client.clientId, subject, (usage) =>
       checkCaps(subject, usage, deps),
     );

@@ -38,7 +38,7 @@ export const addApprovalCommands = (erase: Command, deps: CommandDeps): void => 
       const redis = readQueueConfig(env);
       const approve = (requests: RequestStore): Promise<void> =>
         withJobClient(redis, async (jobs) => {
-          await jobs.counts();
+          await jobs.checkServer();
           const found = await findWaiting(requests, id);
           await requests.setStatus(found.clientId, id, "approved");
           const approved = { ...found, status: "approved" } as const;

@@ -90,7 +90,7 @@ Examples:
           }
           await withJobClient(redis, async (jobs) => {
             // First, so that no request is stored without a job.
-            await jobs.counts();
+            await jobs.checkServer();
             const request = found ?? (await requests.open(client, subject as DataSubject));
             await queueRequest(jobs, request, requests);
             await followRequest(jobs, request, requests, options, deps);

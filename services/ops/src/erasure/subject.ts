@@ -12,7 +12,7 @@ import { matching } from "../commands/arguments.ts";
 import { innermostMessage, usageError } from "../explain/explain.ts";
 
 export const requestId = matching(
-  /^[0-9a-f]{32}-\d{1,9}$/,
+  /^[0-9a-f]{32}-\d{1,10}$/,
   "the id of an erasure request, as in its Location header",
 );
 
