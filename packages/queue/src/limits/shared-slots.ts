@@ -9,9 +9,10 @@ const KEY_PREFIX = "conversation-export:rate:slots:";
 const ANSWER_WITHIN_MS = 500;
 const RENEWALS = 3;
 
-/** Tokens by the end of their lease; ARGV: lease ms, slots, token. */
+/** Tokens by the end of their lease, none beyond a whole one, as after a clock set back; ARGV: lease ms, slots, token. */
 const TAKE = `${NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], string.format('(%.0f', now + ARGV[1]), '+inf')
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[1]), ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
