@@ -82,7 +82,7 @@ beforeAll(async () => {
   for (const client of CLIENTS) keys.set(client, await system.key(client, ["export", "end_users"]));
   await Promise.all([
     system.service("ingest", { BATCH_MAX_RECORDS: "500", BATCH_MAX_AGE_MS: "100" }),
-    system.service("export-api", { KEY_CACHE_SECONDS: "25" }),
+    system.service("export-api", { KEY_CACHE_SECONDS: "10" }),
   ]);
   await send("first", CONVERSATIONS);
   await system.caughtUp(120_000);

@@ -42,7 +42,7 @@ it.each([
   ["CLICKHOUSE_URL", "tcp://127.0.0.1:9000"],
   ["PUBLIC_BASE_URL", "export.example"],
   ["LINK_BOUNDS", "other"],
-  ["KEY_CACHE_SECONDS", "31"],
+  ["KEY_CACHE_SECONDS", "11"],
   ["KEY_CACHE_SECONDS", "0"],
   ["PORT", "65536"],
   ["LOG_LEVEL", "loud"],

@@ -135,7 +135,7 @@ const SETTINGS = {
     z.coerce
       .number()
       .min(1)
-      .max(25)
+      .max(10)
       .default(10)
       .transform((seconds) => seconds * 1000),
   ),

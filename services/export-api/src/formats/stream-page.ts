@@ -18,7 +18,7 @@ export type PageEnd =
 /** `bytes`: after compression. */
 export type PageOutcome = { end: PageEnd; bytes: number; error?: unknown };
 
-/** A slower client would hold a slot for nothing. */
+/** A slower client would hold a slot for nothing. Bytes count once the buffers of a socket, some 300 kB, have drained. */
 const LEAST_BYTES = 16 * 1024;
 
 /** An error before the first byte rejects; a later one resets the connection. */
@@ -76,7 +76,7 @@ export const streamPage = (deps: {
       const before = taken;
       taken = response.socket?.bytesWritten ?? 0;
       if (response.writableNeedDrain && taken - before < LEAST_BYTES) {
-        const what = `less than ${LEAST_BYTES} bytes taken in ${idleMs} ms`;
+        const what = `no buffer drained in ${idleMs} ms`;
         fail("client_stalled", new ServiceError("client_stalled", what, { retryable: true }));
       }
     }, idleMs);
