@@ -70,6 +70,12 @@ it("ends with 0 and without a word when its reader closes the pipe", async () =>
   expect(await ended).toEqual({ code: EXIT.done, signal: null, out: "", err: "" });
 });
 
+it("keeps the code of a failure when its reader closes the pipe", async () => {
+  const { child, ended } = start(["doctor"]);
+  child.stdout?.destroy();
+  expect(await ended).toMatchObject({ code: EXIT.failed, signal: null });
+});
+
 it.skipIf(!existsSync("/dev/full"))("says that its output was lost, and fails", async () => {
   const full = openSync("/dev/full", "w");
   const child = spawn(process.execPath, [join(import.meta.dirname, "main.ts"), "schemas"], {

@@ -53,8 +53,8 @@ const code = await runCommand(process.argv.slice(2), {
   catchInterrupt,
 });
 const end = (): never => {
-  // As `| head` does.
-  if (lost?.code === "EPIPE") process.exit(EXIT.done);
+  // As after `| head`; the interrupt is this process's own.
+  if (lost?.code === "EPIPE") process.exit(code === EXIT.detached ? EXIT.done : code);
   if (lost === undefined) process.exit(code);
   say(complaint(`writing to standard output failed: ${lost.message}`));
   process.exit(code === EXIT.done ? EXIT.failed : code);
