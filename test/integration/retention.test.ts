@@ -171,7 +171,25 @@ it("keeps what came shortly before, and its entries, until the next run", async 
   const { conversations, messages, changes } = await stored();
   // Until the next run: they may belong to a batch in flight.
   expect([conversations, messages]).toEqual([["short/late"], ["short/m-late"]]);
-  expect(changes).toEqual(["short/late", "short/late deleted", "short/m-late", "short/m-late deleted"]);
+  expect(changes).toEqual(["short/late", "short/m-late"]);
+});
+
+it("keeps a record as a whole of which an older export or another handoff came shortly before", async () => {
+  const exported = (id: string, version: number, handoff: string): ExportRecord =>
+    conversation({ client: "short", time: DAY_0 + version }, id, OLD, OLD + version, {
+      handoffs: [{ id: handoff, handoff_id: null, date_created: new Date(OLD / 1000).toISOString() }],
+    });
+  await write([exported("back", 2, "h"), exported("next", 1, "h1")]);
+  await write([exported("back", 1, "h"), exported("next", 2, "h2")], Date.now() * 1000);
+  // Dates have another clock than rows.
+  await settleDates();
+  await eraseTables(await store.expired(CUTOFFS));
+  const rows = (columns: string, table: string): Promise<string> =>
+    warehouse.sql(`SELECT ${columns} FROM ${table} FINAL ORDER BY ALL`);
+  const updated = "conversation_id, toUnixTimestamp64Micro(date_updated)";
+  expect(await rows(updated, "conversations")).toBe(`back\t${OLD + 2}\nnext\t${OLD + 2}`);
+  expect(await rows("conversation_id, target", "handoffs")).toBe("back\th\nnext\th1\nnext\th2");
+  expect(new Set((await stored())["record_dates"])).toEqual(new Set(["short/back", "short/next"]));
 });
 
 it("publishes at its end what it has deleted when it fails before the entries", async () => {

@@ -51,22 +51,29 @@ export const DATES_BEFORE: readonly { readonly ofClient: boolean; readonly state
 const found = (kind: DatedKind): string =>
   `erasure_keys WHERE phase = 'found' AND kind = '${kind} record' AND ${RUN} AND ${OF_SHARE}`;
 
-/** A record with several dates waits until its rows are settled: its live date is `moved`, others are `stale`. */
+/** Entries are written before rows. A record without its settled rows would show an older version, or lack handoffs. */
+const isSettled = (
+  kind: DatedKind,
+): string => `(client_id, id) GLOBAL NOT IN (SELECT client_id, id FROM ${CHANGES}
+    WHERE client_id IN {clients:Array(String)} AND kind = '${kind}' AND NOT deleted AND stored_at >= ${SETTLED}
+      AND (client_id, id) GLOBAL IN (SELECT client_id, id FROM ${found(kind)}))`;
+
+/** Of a record with several dates the live one is `moved`, others are `stale`. */
 export const expiredOf = (kind: DatedKind, rowsOf: (table: string) => string): readonly string[] => {
   const { name, id } = ownTableOf(kind);
   const dates = movedDatesSql(`SELECT ${recordNameSql("client_id", kind, "id")} FROM ${found(kind)}`);
   const live = `SELECT client_id, ${id} AS id,
-      argMaxIf(date_created, (version, uploaded_at), _row_exists = 1) AS live, max(uploaded_at) AS latest
+      argMaxIf(date_created, (version, uploaded_at), _row_exists = 1) AS live
     FROM ${rowsOf(name)} WHERE (client_id, date_created, ${id}) GLOBAL IN
       (SELECT client_id, date_created, id FROM (${dates}))
     GROUP BY client_id, ${id} HAVING countIf(_row_exists = 1) > 0`;
   return [
     `${INSERT} SELECT DISTINCT client_id, 'deleting', kind, id, date_created, {request:String} FROM ${found(kind)}
-      AND (client_id, id) GLOBAL NOT IN (SELECT client_id, id FROM (${live}))`,
+      AND (client_id, id) GLOBAL NOT IN (SELECT client_id, id FROM (${live})) AND ${isSettled(kind)}`,
     `${INSERT} SELECT d.client_id, 'deleting', if(d.date_created = l.live, '${kind} moved', '${kind} stale'),
         d.id, d.date_created, {request:String}
       FROM (${dates}) AS d GLOBAL INNER JOIN
-        (SELECT * FROM (${live}) WHERE ${isBeforeCutoff("live")} AND latest < ${SETTLED}) AS l
+        (SELECT * FROM (${live}) WHERE ${isBeforeCutoff("live")} AND ${isSettled(kind)}) AS l
       ON d.client_id = l.client_id AND d.id = l.id`,
   ];
 };
