@@ -1,11 +1,14 @@
-import type { BusMessage } from "@conversation-export/bus";
+import type { BusMessage, BusRange, DeadLetter } from "@conversation-export/bus";
+import { deadLetterOf } from "@conversation-export/domain";
 import { expect, it } from "vitest";
 import { reconcileHour } from "./reconcile-hour.ts";
 
-const message = (partition: number): BusMessage => ({
+const TIME = Date.parse("2026-10-20T09:00:00Z");
+
+const message = (partition: number, offset = 0): BusMessage => ({
   topic: "messages",
   partition,
-  offset: 0,
+  offset,
   key: null,
   value: Buffer.from(
     JSON.stringify({
@@ -19,7 +22,18 @@ const message = (partition: number): BusMessage => ({
     }),
   ),
   headers: {},
-  timestamp: Date.parse("2026-10-20T09:00:00Z"),
+  timestamp: TIME,
+});
+
+const work = (ranges: readonly BusRange[]) => ({
+  hour: "2026-10-20T09:00:00Z",
+  topic: "messages",
+  type: "message.exported" as const,
+  ranges,
+  madeAnew: 0,
+  clientId: null,
+  signal: new AbortController().signal,
+  onRead: () => Promise.resolve(),
 });
 
 it("reads no further partition when one has failed", async () => {
@@ -51,18 +65,60 @@ it("reads no further partition when one has failed", async () => {
       maxTimeAheadMs: 60_000,
       now: Date.now,
     },
-    {
-      hour: "2026-10-20T09:00:00Z",
-      topic: "messages",
-      type: "message.exported",
-      ranges: Array.from({ length: 9 }, (_, partition) => ({ topic: "messages", partition, from: 0, to: 1 })),
-      madeAnew: 0,
-      clientId: null,
-      signal: new AbortController().signal,
-      onRead: () => Promise.resolve(),
-    },
+    work(Array.from({ length: 9 }, (_, partition) => ({ topic: "messages", partition, from: 0, to: 1 }))),
   );
   await expect(hour).rejects.toThrow("ClickHouse is away");
   expect(begun).toEqual([0, 1, 2, 3]);
   expect(new Set(ended)).toEqual(new Set(begun));
+});
+
+const missingBehind = async (arrivedAt: number, messages: readonly BusMessage[]) => {
+  const facts = deadLetterOf({
+    "dl-reason": "unreadable_batch",
+    "dl-topic": "messages",
+    "dl-partition": "0",
+    "dl-offset": "1",
+    "dl-last-offset": "3",
+    "dl-time": new Date(arrivedAt).toISOString(),
+  });
+  const { report, differences } = await reconcileHour(
+    {
+      reader: {
+        async *read() {
+          yield [...messages];
+        },
+      },
+      deadLetters: {
+        async *list() {
+          yield { ...facts, place: { partition: 0, offset: 0 } } as DeadLetter;
+        },
+      },
+      store: {
+        lacking: (_type, exports) => Promise.resolve(exports.map(() => "messages" as const)),
+        present: () => Promise.resolve([]),
+      },
+      suppresses: async (records) => records.map(() => false),
+      isExpired: () => false,
+      maxTimeAheadMs: 60_000,
+      now: Date.now,
+    },
+    work([{ topic: "messages", partition: 0, from: 0, to: 9 }]),
+  );
+  return { clients: report.clients, missing: differences.map(({ offset }) => offset) };
+};
+
+it.each([
+  ["with its time", TIME],
+  ["without a time", -1],
+])("explains every message of an unreadable batch %s", async (_, arrivedAt) => {
+  const messages = [0, 1, 2, 3, 4].map((offset) => message(0, offset));
+  expect(await missingBehind(arrivedAt, messages)).toMatchObject({
+    clients: [{ deadLetters: 3, missing: 2 }],
+    missing: [0, 4],
+  });
+});
+
+it("explains nothing by an unreadable batch of a former topic, nor of another partition", async () => {
+  expect(await missingBehind(TIME - 1, [message(0, 1)])).toMatchObject({ missing: [1] });
+  expect(await missingBehind(TIME, [message(1, 1)])).toMatchObject({ missing: [1] });
 });

@@ -1,4 +1,10 @@
-import type { BusMessage, BusRange, DeadLetterReader, RangeReader } from "@conversation-export/bus";
+import type {
+  BusMessage,
+  BusRange,
+  DeadLetter,
+  DeadLetterReader,
+  RangeReader,
+} from "@conversation-export/bus";
 import {
   arrivalTimeOf,
   busPositionOf,
@@ -9,6 +15,7 @@ import {
 } from "@conversation-export/domain";
 import type { ReconcileResult } from "@conversation-export/queue";
 import type { ReconcileStore } from "@conversation-export/warehouse";
+import { isOfBatch } from "../replay/read-originals.ts";
 
 export type HourReport = ReconcileResult["hours"][number];
 export type Difference = ReconcileResult["differences"][number];
@@ -81,6 +88,13 @@ export const reconcileHour = async (
     count(record.clientId, fate === "missing" ? "missing" : "erasedButReadable");
     const { partition, offset } = message;
     differences.push({ fate, clientId: record.clientId, type, topic, partition, offset, table });
+  };
+
+  const placesOf = (deadLetter: DeadLetter): string[] => {
+    if (deadLetter.lastOffset === null) return [arrivalOf(deadLetter.arrival, deadLetter.arrivedAt)];
+    return [...unexplained]
+      .filter(([, all]) => all.some(({ message }) => isOfBatch(message, deadLetter)))
+      .map(([place]) => place);
   };
 
   const recordsOf = (batch: readonly Carried[]): ExportRecord[] => batch.map(({ record }) => record);
@@ -157,10 +171,11 @@ export const reconcileHour = async (
   failed.signal.throwIfAborted();
 
   if (unexplained.size > 0) {
-    for await (const { arrival, arrivedAt } of deadLetters.list(topic, {}, signal)) {
-      const place = arrivalOf(arrival, arrivedAt);
-      for (const { record } of unexplained.get(place) ?? []) count(record.clientId, "deadLetters");
-      unexplained.delete(place);
+    for await (const deadLetter of deadLetters.list(topic, {}, signal)) {
+      for (const place of placesOf(deadLetter)) {
+        for (const { record } of unexplained.get(place) ?? []) count(record.clientId, "deadLetters");
+        unexplained.delete(place);
+      }
       if (unexplained.size === 0) break;
     }
   }

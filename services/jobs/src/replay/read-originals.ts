@@ -9,6 +9,12 @@ const isOther = ({ timestamp }: BusMessage, { arrivedAt, lastOffset }: Original)
   return arrivedAt !== null && arrivedAt >= 0 && timestamp > arrivedAt;
 };
 
+export const isOfBatch = (message: BusMessage, original: Original): boolean => {
+  const { topic, arrival, lastOffset } = original;
+  if (lastOffset === null || message.topic !== topic || message.partition !== arrival.partition) return false;
+  return message.offset >= arrival.offset && message.offset <= lastOffset && !isOther(message, original);
+};
+
 /** false: Kafka no longer holds all, or some cannot be read. */
 export const readOriginals = async (
   reader: Pick<RangeReader, "bounds" | "read">,
