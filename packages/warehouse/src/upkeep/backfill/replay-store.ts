@@ -1,3 +1,4 @@
+import { END_OF_TIME } from "@conversation-export/domain";
 import type { Session } from "../../session/session.ts";
 
 /** Instants in ms since the epoch; null: unknown. */
@@ -23,6 +24,12 @@ export type ReplayStore = {
   add(deadLetters: readonly DeadLetterIdentity[], runId: string, topicId: string | null): Promise<void>;
 };
 
+const END_OF_TIME_MS = END_OF_TIME / 1_000;
+
+/** Producers set bus times that ClickHouse cannot hold. */
+const storedTime = (arrivedAt: number | null): number =>
+  arrivedAt !== null && arrivedAt >= 0 && arrivedAt < END_OF_TIME_MS ? arrivedAt : 0;
+
 /** Equal for all copies of a dead letter. */
 export const deadLetterKey = ({
   topic,
@@ -30,7 +37,7 @@ export const deadLetterKey = ({
   arrivedAt,
   replays,
 }: Pick<DeadLetterIdentity, "topic" | "arrival" | "arrivedAt" | "replays">): string =>
-  `${arrival.partition}/${arrival.offset}/${arrivedAt ?? 0}/${replays}/${topic}`;
+  `${arrival.partition}/${arrival.offset}/${storedTime(arrivedAt)}/${replays}/${topic}`;
 
 type StoredReplay = {
   topic: string;
@@ -129,7 +136,7 @@ export const createReplayStore = (deps: {
         topic,
         partition: arrival.partition,
         offset: arrival.offset,
-        arrived_at: new Date(arrivedAt ?? 0).toISOString(),
+        arrived_at: new Date(storedTime(arrivedAt)).toISOString(),
         replays,
         version: now,
         run_id: runId,
