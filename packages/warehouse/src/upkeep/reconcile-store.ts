@@ -10,6 +10,7 @@ import {
   versionNumber,
 } from "@conversation-export/domain";
 import type { Version } from "@conversation-export/domain";
+import { readServerTime } from "../session/server-time.ts";
 import type { Session } from "../session/session.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
 import { CHANGES } from "../tables/changes.ts";
@@ -47,6 +48,8 @@ export type ReconcileStore = {
   /** Under this date: under later ones a record may be kept. Stores only hashed ids. */
   present(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
   sweep(alive: Alive): Promise<void>;
+  /** ClickHouse's clock, ms. */
+  serverTime(): Promise<number>;
   loadUntil(): Promise<ReconciledUntil | null>;
   saveUntil(until: ReconciledUntil): Promise<void>;
 };
@@ -199,6 +202,7 @@ export const createReconcileStore = (deps: {
       return keys.map((one) => found.has(JSON.stringify([one.clientId, one.id, one.dateCreated])));
     },
     sweep: noted.sweep,
+    serverTime: () => readServerTime(session),
     loadUntil: async () => {
       const rows = await session.rows<{
         topic: string;
@@ -224,11 +228,17 @@ export const createReconcileStore = (deps: {
     },
     saveUntil: async ({ until, offsets }) => {
       if (offsets.length === 0) return;
+      // Clocks that were ahead have saved higher ones.
+      const [saved] = await session.rows<{ version: string }>(
+        "reconcile.version",
+        "SELECT toString(max(version)) AS version FROM reconciled",
+      );
+      const version = Math.max(deps.now(), Number(saved?.version ?? 0) + 1);
       const rows = offsets.map(({ topic, topicId, partition, offset }) => ({
         topic,
         topic_id: topicId ?? "",
         partition,
-        version: deps.now(),
+        version,
         next_offset: offset,
         until: new Date(until).toISOString(),
       }));

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
 import { CHANGES } from "../tables/changes.ts";
+import { readServerTime } from "../session/server-time.ts";
 import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
 import { createDeletion, WITH_HIDDEN } from "./deletion.ts";
@@ -67,12 +68,7 @@ export const createRetentionStore = (deps: {
     error instanceof WarehouseError && error.causeName === "NO_SUCH_DATA_PART";
 
   return {
-    serverTime: async () => {
-      const query = "SELECT toString(toUnixTimestamp64Milli(now64(3))) AS ms";
-      const [row] = await session.rows<{ ms: string }>("retention.clock", query);
-      if (row === undefined) throw new Error("a SELECT without a row");
-      return Number(row.ms);
-    },
+    serverTime: () => readServerTime(session),
     expired: async (cutoffs, signal = new AbortController().signal) => {
       const run = { id: `retention-${randomUUID()}`, erases: true };
       const request = `${OF_RETENTION}${run.id}`;

@@ -61,6 +61,9 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     until: null as ReconciledUntil | null,
     state: undefined as ReconcileState | undefined,
     savesLeft: Number.POSITIVE_INFINITY,
+    now: NOW,
+    serverTime: NOW,
+    read: new Set<number>(),
     logged: [] as unknown[],
   };
   const reconcile = createReconcile({
@@ -81,6 +84,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       async *read({ from, to, onLost, ...where }: BusRange & { onLost?: (lost: BusRange) => void }) {
         if (from < world.start) onLost?.({ ...where, from, to: Math.min(world.start, to) });
         const some = (partitions[where.partition] ?? []).slice(Math.max(from, world.start), to);
+        for (const { offset } of some) world.read.add(offset);
         if (some.length > 0) yield some;
       },
     },
@@ -118,6 +122,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
       },
       present: (_type, exports) => Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id))),
       sweep: () => Promise.reject(new Error("not asked for")),
+      serverTime: () => Promise.resolve(world.serverTime),
       loadUntil: () => Promise.resolve(world.until),
       saveUntil: (until) => {
         world.until = until;
@@ -128,7 +133,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     suppresses: async (records: readonly ExportRecord[]) => records.map(({ id }) => world.suppressed.has(id)),
     maxTimeAheadMs: 0,
     patienceMs: 0,
-    now: () => NOW,
+    now: () => world.now,
     onCompared: () => {},
   });
   const run = (data: Partial<ReconcileData> = {}) => {
@@ -409,4 +414,38 @@ it("continues by the clock where the last run ended, up to a week back", async (
     expect(result).toMatchObject({ from: iso(from), to: iso(LAST + HOUR) });
     expect(result.hours).toHaveLength((LAST + HOUR - from) / HOUR);
   }
+});
+
+const DAY = 24 * HOUR;
+
+it.each([
+  8 * DAY,
+  -8 * DAY,
+])("compares nothing by a clock that is %d ms ahead of ClickHouse's", async (ahead) => {
+  const { run, world } = setup([message("x", LAST)]);
+  world.until = { until: LAST, offsets: [{ ...COMPARED, offset: 0 }] };
+  world.now = NOW + ahead;
+  await expect(run()).rejects.toMatchObject({ code: "clock_ahead", retryable: false });
+  expect(world.until).toMatchObject({ until: LAST });
+  world.now = NOW;
+  expect(readableOf(await run())).toBe(1);
+  expect(world.until).toMatchObject({ until: LAST + HOUR });
+});
+
+it("leaves no message out after both clocks were ahead", async () => {
+  const { run, world } = setup([message("x", LAST), message("y", LAST + HOUR)]);
+  world.until = { until: LAST, offsets: [{ ...COMPARED, offset: 0 }] };
+  world.now = world.serverTime = NOW + 2 * DAY;
+  await run();
+  expect([...world.read]).toEqual([0, 1]);
+  world.append(message("z", LAST + HOUR + 1));
+  world.append(message("behind", LAST + 2 * HOUR));
+  world.now = world.serverTime = NOW + HOUR;
+  world.state = undefined;
+  expect(readableOf(await run())).toBe(1);
+  expect(world.until).toMatchObject({ until: LAST + 2 * HOUR, offsets: [{ offset: 3 }] });
+  world.now = world.serverTime = NOW + 2 * HOUR;
+  world.state = undefined;
+  await run();
+  expect([...world.read]).toEqual([0, 1, 2, 3]);
 });

@@ -14,6 +14,7 @@ import type {
   ReconciledUntil,
   ReconcileStore,
 } from "@conversation-export/warehouse";
+import { agreedNow } from "../process/agreed-now.ts";
 import { type HourReport, reconcileHour } from "./reconcile-hour.ts";
 
 const HOUR_MS = 3_600_000;
@@ -60,18 +61,23 @@ export const createReconcile = (deps: {
 }): JobHandler<ReconcileData, ReconcileResult, ReconcileState> => {
   const { topics, reader, progress, store, now } = deps;
 
-  const begin = async ({ from, to, clientId }: ReconcileData): Promise<ReconcileState> => {
+  const begin = async ({ from, to, clientId }: ReconcileData, at: number): Promise<ReconcileState> => {
     const report = NOTHING;
-    const end = to === null ? floorHour(now()) : Math.ceil(Date.parse(to) / HOUR_MS) * HOUR_MS;
+    const end = to === null ? floorHour(at) : Math.ceil(Date.parse(to) / HOUR_MS) * HOUR_MS;
     if (from === null && to === null && clientId === null) {
       const last = await store.loadUntil();
-      const start = Math.min(end, Math.max(last?.until ?? end - HOUR_MS, end - MAX_BEHIND_HOURS * HOUR_MS));
-      const starts = last !== null && last.until === start ? last.offsets : null;
+      // Clocks that were ahead have saved it.
+      const isAhead = last !== null && last.until > end;
+      const start = Math.max(
+        last === null || isAhead ? end - HOUR_MS : last.until,
+        end - MAX_BEHIND_HOURS * HOUR_MS,
+      );
+      const starts = last !== null && (isAhead || last.until === start) ? last.offsets : null;
       return { from: start, to: end, firstStarts: starts, next: start, starts, report };
     }
     const start = from === null ? end - HOUR_MS : floorHour(Date.parse(from));
     if (start >= end) {
-      const over = isoOf(floorHour(now()));
+      const over = isoOf(floorHour(at));
       throw new ServiceError("no_hour_over", `the window has no hour, the last one was over at ${over}`);
     }
     if (end - start > MAX_HOURS * HOUR_MS) {
@@ -102,11 +108,11 @@ export const createReconcile = (deps: {
     }
   };
 
-  const expiryOf = async (): Promise<(record: ExportRecord) => boolean> => {
+  const expiryOf = async (at: number): Promise<(record: ExportRecord) => boolean> => {
     const clients = await deps.clients.listClients();
     const cutoffs = new Map(
       clients.flatMap(({ clientId, retentionDays }) =>
-        retentionDays === null ? [] : [[clientId, (now() - retentionDays * DAY_MS) * 1000] as const],
+        retentionDays === null ? [] : [[clientId, (at - retentionDays * DAY_MS) * 1000] as const],
       ),
     );
     return (record) => {
@@ -118,10 +124,11 @@ export const createReconcile = (deps: {
     type: reconcileJob,
     run: async (context) => {
       const { data, signal, log } = context;
-      let state = context.state ?? (await begin(data));
+      const at = await agreedNow({ now, serverTime: store.serverTime });
+      let state = context.state ?? (await begin(data, at));
       const byClock = data.from === null && data.to === null && data.clientId === null;
       const total = (state.to - state.from) / HOUR_MS;
-      const isExpired = await expiryOf();
+      const isExpired = await expiryOf(at);
 
       for (let hour = state.next; hour < state.to; hour += HOUR_MS) {
         let report = state.report;
@@ -149,8 +156,10 @@ export const createReconcile = (deps: {
         const until = hour + HOUR_MS;
         state = { ...state, report, next: until, starts: offsets };
         await context.save(state);
-        if (byClock && ((await store.loadUntil())?.until ?? 0) < until)
-          await store.saveUntil({ until, offsets });
+        if (byClock) {
+          const saved = (await store.loadUntil())?.until ?? 0;
+          if (saved < until || saved > now()) await store.saveUntil({ until, offsets });
+        }
       }
       await context.progress({ done: total, total, unit: "hours" });
       const result = { from: isoOf(state.from), to: isoOf(state.to), ...state.report };

@@ -11,9 +11,9 @@ import {
   type RetentionStore,
 } from "@conversation-export/warehouse";
 import { ServiceError } from "@conversation-export/runtime";
+import { agreedNow } from "../process/agreed-now.ts";
 
 const DAY_MS = 86_400_000;
-const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 
 /** The next run finds what one that died left. */
 export const createRetention = (deps: {
@@ -25,20 +25,6 @@ export const createRetention = (deps: {
 }): JobHandler<RetentionData, RetentionResult> => {
   const { clients, store, now, onErased } = deps;
 
-  /** So that a wrong clock does not erase young records. @throws ServiceError `clock_ahead` */
-  const agreedNow = async (): Promise<number> => {
-    const [before, server, after] = [now(), await store.serverTime(), now()];
-    const difference = Math.max(server - after, before - server);
-    if (difference > MAX_CLOCK_DIFFERENCE_MS) {
-      const seconds = Math.round(difference / 1000);
-      throw new ServiceError(
-        "clock_ahead",
-        `the clock of ${server > after ? "ClickHouse" : "this process"} is ${seconds} s ahead of the other, nothing is erased: set the clocks`,
-      );
-    }
-    return Math.min(before, server);
-  };
-
   return {
     type: retentionJob,
     run: async ({ data, signal, log, progress }) => {
@@ -47,7 +33,8 @@ export const createRetention = (deps: {
       if (clientId !== null && !known.some((client) => client.clientId === clientId)) {
         throw new ServiceError("unknown_client", `there is no client ${clientId}`);
       }
-      const at = await agreedNow();
+      // So that a wrong clock does not erase young records.
+      const at = await agreedNow({ now, serverTime: store.serverTime });
       const cutoffs = known.flatMap((client) => {
         if (client.retentionDays === null || (clientId !== null && client.clientId !== clientId)) return [];
         // Back to before 1970 keeps everything.
