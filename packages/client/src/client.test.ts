@@ -86,6 +86,22 @@ describe("pages", () => {
     );
   });
 
+  it("keep to the host of the base address when a path begins with //", async () => {
+    const asked: URL[] = [];
+    const recording = (address: RequestInfo | URL): Promise<Response> => {
+      asked.push(new URL(String(address)));
+      const next = asked.length === 1 ? "https://export.example//other.example/x?cursor=2" : null;
+      return Promise.resolve(Response.json({ data: [], meta: { next_page_uri: next } }));
+    };
+    const baseUrl = "https://export.example//api";
+    const client = createClient({ baseUrl, apiKey: KEY, fetch: recording });
+    await all(client.conversations(WINDOW));
+    expect(asked.map(({ host, pathname }) => [host, pathname])).toEqual([
+      ["export.example", "//api/v2/export/conversations"],
+      ["export.example", "//other.example/x"],
+    ]);
+  });
+
   it("end with an error when a link repeats itself", async () => {
     const { client } = await setUp({ answers: [page(["a"], "/v2/export/conversations?cursor=2")] });
     await expect(all(client.conversations(WINDOW))).rejects.toThrow("repeats itself");

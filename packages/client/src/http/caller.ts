@@ -142,7 +142,10 @@ export const createCaller = (options: ClientOptions): Caller => {
       throw new ExportAnswerError(`the link ${url.origin} leads away from ${base.host}: it is not followed`);
     }
     // A proxied link may say http; the key must keep to the caller's origin.
-    const own = new URL(url.pathname + url.search, base.origin);
+    const own = new URL(base.origin);
+    // A path that begins with // would resolve to another host.
+    own.pathname = url.pathname;
+    own.search = url.search;
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== null) own.searchParams.set(name, String(value));
     }
