@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { createClient } from "./client.ts";
 import { ExportAnswerError, ExportApiError, ExportConnectionError } from "./http/errors.ts";
 import {
@@ -399,6 +399,21 @@ describe("answers of a proxy with status 200", () => {
     await expect(all(client.lines("conversations", WINDOW))).rejects.toBeInstanceOf(ExportAnswerError);
     await expect(all(client.changeLines("end_users"))).rejects.toBeInstanceOf(ExportAnswerError);
     expect(server.asked).toHaveLength(2);
+  });
+
+  it("end their connection, and leave no timer, before the error arrives", async () => {
+    vi.useFakeTimers();
+    try {
+      let isCancelled = false;
+      const body = new ReadableStream({ cancel: () => void (isCancelled = true) });
+      const answer = new Response(body, { headers: { "content-type": "text/html" } });
+      const client = createClient({ baseUrl: "http://x", apiKey: KEY, fetch: () => Promise.resolve(answer) });
+      await expect(all(client.lines("conversations", WINDOW))).rejects.toThrow("is text/html");
+      expect(isCancelled).toBe(true);
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it.each([

@@ -20,6 +20,8 @@ export type Opened = {
   readonly headers: Headers;
   /** @throws ExportConnectionError */
   readonly chunks: AsyncGenerator<Uint8Array, void>;
+  /** Ends an answer whose `chunks` are not read: their `return` would not. */
+  cancel(): Promise<void>;
 };
 
 /** Sends the key to one host only. */
@@ -180,7 +182,11 @@ export const createCaller = (options: ClientOptions): Caller => {
     }
     hasAnswered = true;
     const chunks = chunksOf(response, watch, base.host);
-    if (response.ok) return { headers: response.headers, chunks };
+    const cancel = async (): Promise<void> => {
+      watch.end();
+      await response.body?.cancel().catch(() => undefined);
+    };
+    if (response.ok) return { headers: response.headers, chunks, cancel };
     const text = await textOf(chunks);
     refuseRedirect(response);
     throw apiError(response, text);

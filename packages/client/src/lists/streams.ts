@@ -27,10 +27,10 @@ export type Streams = {
 
 /** @throws ExportAnswerError for another type */
 const openLines = async (caller: Caller, path: string, query: Query) => {
-  const { headers, chunks } = await caller.open({ path, query, accept: LINES });
+  const { headers, chunks, cancel } = await caller.open({ path, query, accept: LINES });
   const type = headers.get("content-type") ?? "nothing";
   if (type.startsWith(LINES)) return chunks;
-  await chunks.return();
+  await cancel();
   throw new ExportAnswerError(`the answer of ${path} is ${type}, not ${LINES}`);
 };
 
