@@ -38,7 +38,10 @@ export type Client = {
   conversations(options: ConversationWindow & PageSize): AsyncGenerator<Conversation, void>;
   messages(options: MessageWindow & PageSize): AsyncGenerator<Message, void>;
   endUsers(options?: EndUsersOptions): AsyncGenerator<EndUser, void>;
-  /** One stream, resumed after breaks: each record comes once. Returns the trailer. */
+  /**
+   * One stream, resumed after breaks: each record comes once that does not change meanwhile, so write by id.
+   * Returns the trailer.
+   */
   lines<List extends keyof WindowOf>(
     list: List,
     window: WindowOf[List],

@@ -72,7 +72,7 @@ const dropKnown = (
   return { block: { bytes, lines: kept.length }, isPast };
 };
 
-/** Resumed after breaks: each record comes once. @throws ExportApiError, ExportConnectionError, ExportAnswerError */
+/** Resumed after breaks: each record comes once that does not change meanwhile. @throws ExportApiError, ExportConnectionError, ExportAnswerError */
 export async function* windowBlocks(deps: {
   readonly open: (since: string | undefined) => Promise<AsyncGenerator<Uint8Array, void>>;
   readonly retry: Retry;
