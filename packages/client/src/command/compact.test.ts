@@ -135,7 +135,32 @@ it("compact keeps what else is in a file of DuckDB", async () => {
     file,
     "CREATE SCHEMA mine; CREATE TABLE mine.notes (id INTEGER PRIMARY KEY); INSERT INTO mine.notes VALUES (7)",
     "CREATE VIEW mine.ids AS SELECT _id FROM main.conversations",
+    "CREATE TABLE mine.p (id INTEGER PRIMARY KEY); CREATE TABLE mine.c (p INTEGER REFERENCES mine.p (id))",
+    "INSERT INTO mine.p VALUES (8)",
+    "INSERT INTO mine.c VALUES (8)",
   );
   expect(await command(["compact", "--to", `duckdb:${file}`])).toMatchObject({ code: 0, err: "" });
-  expect(await inDuckDb(file, "FROM mine.ids, mine.notes")).toEqual([["a", 7]]);
+  expect(await inDuckDb(file, "FROM mine.ids, mine.notes, mine.c")).toEqual([["a", 7, 8]]);
+  expect(
+    await inDuckDb(file, "SELECT referenced_table FROM duckdb_constraints() WHERE table_name = 'c'"),
+  ).toEqual([["p"]]);
+});
+
+it("compact names the table of others that it cannot copy, but no value, and leaves the file", async () => {
+  const file = join(place.root, "left.duckdb");
+  place.service.put("a", 1);
+  await command(["pull", "--to", `duckdb:${file}`, ...LIST]);
+  await inDuckDb(
+    file,
+    "CREATE TABLE tree (id VARCHAR PRIMARY KEY, up VARCHAR REFERENCES tree (id))",
+    `INSERT INTO tree VALUES ('${SECRET}', NULL)`,
+    `INSERT INTO tree VALUES ('leaf', '${SECRET}')`,
+  );
+  const { code, err } = await command(["compact", "--to", `duckdb:${file}`]);
+  expect({ code, err }).toEqual({
+    code: 6,
+    err: 'copying the table "main"."tree" failed: DuckDB refused a value of a record: Constraint Error. Keep it in another file\n',
+  });
+  expect(readdirSync(place.root)).toEqual(["left.duckdb"]);
+  expect(await inDuckDb(file, "SELECT count(*)::INTEGER FROM conversations, tree")).toEqual([[2]]);
 });

@@ -34,7 +34,7 @@ export const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'
 const FULL = /No space left on device|Disk quota exceeded|failed to offload data block/i;
 
 /** They quote the value, which must not reach a log. */
-const ABOUT_VALUE = /^(Invalid Input|Conversion|Out of Range) Error/;
+const ABOUT_VALUE = /^(Invalid Input|Conversion|Out of Range|Constraint) Error/;
 
 const reported = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error;
