@@ -1,4 +1,6 @@
-import { expect, it } from "vitest";
+import { existsSync } from "node:fs";
+import { DuckDBInstance } from "@duckdb/node-api";
+import { expect, it, vi } from "vitest";
 import { useRoot } from "../../root.fixture.ts";
 import { openDuckDbFile } from "./duckdb-file.ts";
 
@@ -16,4 +18,20 @@ it("quotes no value in an error", async () => {
   } finally {
     await file.close();
   }
+});
+
+it("removes its folder while the file is still locked", async () => {
+  const file = await openDuckDbFile(path("copy.duckdb"), {});
+  let isThere = true;
+  const closing = vi.spyOn(DuckDBInstance.prototype, "closeSync").mockImplementation(() => {
+    isThere = existsSync(file.parts);
+  });
+  try {
+    await file.close();
+  } finally {
+    const instances = closing.mock.contexts;
+    closing.mockRestore();
+    for (const instance of instances) instance.closeSync();
+  }
+  expect(isThere).toBe(false);
 });

@@ -123,8 +123,8 @@ export const openDuckDbFile = async (
     },
     close: async () => {
       connection.closeSync();
-      instance.closeSync();
-      await sweepParts(parts);
+      // While the instance is the lock: then the folder may be another process's.
+      await sweepParts(parts).finally(() => instance.closeSync());
     },
   };
 };
