@@ -88,8 +88,8 @@ describe("pages", () => {
 
   it("keep to the host of the base address when a path begins with //", async () => {
     const asked: URL[] = [];
-    const recording = (address: RequestInfo | URL): Promise<Response> => {
-      asked.push(new URL(String(address)));
+    const recording: typeof fetch = (address) => {
+      asked.push(new URL(address instanceof Request ? address.url : address));
       const next = asked.length === 1 ? "https://export.example//other.example/x?cursor=2" : null;
       return Promise.resolve(Response.json({ data: [], meta: { next_page_uri: next } }));
     };

@@ -296,7 +296,7 @@ export const createTestApp = (reader: Reader, overrides: Partial<ExportAppDeps> 
         setStatus: unused,
       },
       deadlineMs: 72 * 3_600_000,
-      jobs: { add: unused },
+      jobs: { add: unused, checkServer: unused },
       caps: { open: 1, identifiersPerDay: 1 },
       now: Date.now,
       onCapped: () => undefined,

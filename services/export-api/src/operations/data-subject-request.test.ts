@@ -54,7 +54,7 @@ const createDeps = (caps: RequestCaps = { open: 1_000, identifiersPerDay: 5_000 
   const jobs: Pick<JobClient, "add" | "checkServer"> = {
     checkServer: () =>
       trouble.redis === undefined
-        ? Promise.resolve({ version: "8.0.1", policy: "noeviction", appends: true })
+        ? Promise.resolve({ version: "8.0.1", maxmemoryPolicy: "noeviction", appendOnly: true, problems: [] })
         : Promise.reject(trouble.redis),
     add: (type, data) => {
       if (trouble.queue !== undefined) return Promise.reject(trouble.queue);

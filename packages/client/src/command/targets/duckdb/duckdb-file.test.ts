@@ -31,7 +31,7 @@ it("removes its folder while the file is still locked", async () => {
   } finally {
     const instances = closing.mock.contexts;
     closing.mockRestore();
-    for (const instance of instances) instance.closeSync();
+    for (const instance of instances as DuckDBInstance[]) instance.closeSync();
   }
   expect(isThere).toBe(false);
 });
