@@ -10,7 +10,7 @@ import {
 } from "./kafkajs/cluster.ts";
 import { type Connection, connectTo, createKafka } from "./kafkajs/connection.ts";
 import { busError, mayPass, protocolErrorType } from "./kafkajs/errors.ts";
-import type { FetchedPartition } from "./kafkajs/fetch-response.ts";
+import { type FetchedPartition, isPassedError, type PassedBatch } from "./kafkajs/fetch-response.ts";
 import type { BusMessage, PartitionBounds, PartitionOffset } from "./message.ts";
 import { createDamageCheck } from "./records/damage-check.ts";
 import { toOffset } from "./records/offset.ts";
@@ -45,6 +45,8 @@ export type RangeReader = {
 
 type ReadRange = BusRange & { signal?: AbortSignal; onLost?: (lost: BusRange) => void };
 
+type Fetched = FetchedPartition & { readonly messages: readonly PassedBatch[] };
+
 const MAX_BYTES = 4 * 1024 * 1024;
 /** kafkajs gives up soon after it; a broker's disk may be slow. */
 const MAX_WAIT_MS = 5000;
@@ -75,11 +77,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
       fetchBounds(cluster, topic, await fetchLeaders(cluster, topic), READ_COMMITTED),
     );
 
-  const fetch = async (
-    where: BusRange,
-    nodeId: number,
-    position: number,
-  ): Promise<FetchedPartition | undefined> => {
+  const fetch = async (where: BusRange, nodeId: number, position: number): Promise<Fetched | undefined> => {
     const { topic, partition } = where;
     const broker = await cluster.findBroker({ nodeId });
     const { responses } = await broker.fetch({
@@ -89,9 +87,13 @@ export const createRangeReader = (deps: Connection): RangeReader => {
       maxBytes: MAX_BYTES,
       topics: [{ topic, partitions: [{ partition, fetchOffset: String(position), maxBytes: MAX_BYTES }] }],
     });
-    return responses
+    const fetched = responses
       .find(({ topicName }) => topicName === topic)
       ?.partitions.find((entry) => entry.partition === partition);
+    if (fetched === undefined) return undefined;
+    const { messages } = fetched;
+    if (isPassedError(messages)) throw messages[0].error;
+    return { ...fetched, messages };
   };
 
   const topicIdOf = (topic: string, signal: AbortSignal): Promise<string | null> =>
@@ -122,7 +124,7 @@ export const createRangeReader = (deps: Connection): RangeReader => {
     let position = range.from;
     let leader: number | undefined;
 
-    const fetchNext = (): Promise<FetchedPartition | "out of range" | undefined> =>
+    const fetchNext = (): Promise<Fetched | "out of range" | undefined> =>
       ask(`cannot read ${place}`, signal, async () => {
         try {
           leader ??= (await fetchLeaders(cluster, topic)).get(partition);

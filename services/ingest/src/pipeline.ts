@@ -61,7 +61,7 @@ export const createPipeline = (
   );
   deps.registry.gauge(
     "conversation_export_ingest_paused_partitions",
-    "Partitions that wait for room",
+    "Partitions that wait for room, or for a broker that cannot read them",
     [],
     (gauge) => gauge.set(consumer().pausedCount()),
   );

@@ -1,3 +1,4 @@
+import { createLogger } from "@conversation-export/runtime";
 import type { EachBatchPayload } from "kafkajs";
 import lz4 from "lz4-napi";
 import { expect, it } from "vitest";
@@ -27,18 +28,23 @@ const start = (
     pauses,
     commits: { sendBy: () => {} },
     isLasting: () => Promise.resolve(true),
+    log: createLogger({ service: "test", level: "silent" }),
     onMessages: (slice) => {
       given.push(slice);
       return onSlice(slice);
     },
   });
-  const read = (fetchedOffset: number, recordSet: Buffer): Promise<void> => {
-    const messages = readBatches(recordSet).map((batch) => ({
-      offset: String(batch.lastOffset),
-      batch,
-      isCommitted: !batch.isControl,
-    }));
-    return reader.eachBatch({
+  const read = (fetchedOffset: number, recordSet: Buffer): Promise<void> =>
+    pass(
+      fetchedOffset,
+      readBatches(recordSet).map((batch) => ({
+        offset: String(batch.lastOffset),
+        batch,
+        isCommitted: !batch.isControl,
+      })),
+    );
+  const pass = (fetchedOffset: number, messages: readonly object[]): Promise<void> =>
+    reader.eachBatch({
       batch: { ...WHERE, highWatermark: "20", fetchedOffset: String(fetchedOffset), messages },
       resolveOffset: (offset: string) => void resolved.push(offset),
       uncommittedOffsets: () => ({ topics: [] }),
@@ -48,8 +54,7 @@ const start = (
       },
       commitOffsetsIfNecessary: () => Promise.resolve(),
     } as unknown as EachBatchPayload);
-  };
-  return { membership, pauses, given, resolved, heartbeats, read };
+  return { membership, pauses, given, resolved, heartbeats, read, pass };
 };
 
 const CONTROL = packMarker(12, 7, "commit");
@@ -71,6 +76,12 @@ it("does not move past what a rejoin will deliver again, for control records alo
   const { read, given, resolved } = start(5);
   await read(12, CONTROL);
   expect([given, resolved]).toEqual([[], []]);
+});
+
+it("pauses a partition that the broker cannot read, and moves past nothing", async () => {
+  const { pass, given, resolved, pauses } = start(5, undefined, () => false);
+  await pass(5, [{ offset: "9", error: new Error("a broken disk") }]);
+  expect([given, resolved, pauses.isPaused(WHERE)]).toEqual([[], [], true]);
 });
 
 it("resolves behind the part of a batch that cannot be read, taken or not", async () => {

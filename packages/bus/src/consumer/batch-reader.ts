@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "@conversation-export/runtime";
 import kafkajs, { type EachBatchPayload } from "kafkajs";
-import type { PassedBatch } from "../kafkajs/fetch-response.ts";
+import { isPassedError, type Passed } from "../kafkajs/fetch-response.ts";
 import type { JoinGate } from "../topics/join-gate.ts";
 import { rejoinError, type TopicGuard } from "../topics/topic-guard.ts";
 import type { DamageCheck } from "../records/damage-check.ts";
@@ -14,8 +15,10 @@ import { createSliceSizer } from "./slices.ts";
 
 const SLICE_MS = 20;
 const STALE_BATCH_MS = 20;
+/** Brokers answer at once for a partition that they cannot read. */
+const ERROR_PAUSE_MS = 5000;
 
-type FetchedPart = { readonly fetchedOffset: string; readonly messages: readonly PassedBatch[] };
+type FetchedPart = { readonly fetchedOffset: string; readonly messages: Passed };
 
 /** In slices, which leave the event loop free for heartbeats. */
 export const createBatchReader = (deps: {
@@ -25,9 +28,10 @@ export const createBatchReader = (deps: {
   readonly pauses: Pauses;
   readonly commits: Pick<Commits, "sendBy">;
   readonly isLasting: DamageCheck;
+  readonly log: Logger;
   readonly onMessages: (slice: MessageSlice) => Taken;
 }) => {
-  const { membership, gate, topics, pauses, commits, isLasting } = deps;
+  const { membership, gate, topics, pauses, commits, isLasting, log } = deps;
   const sizer = createSliceSizer(SLICE_MS);
 
   const handOver = (slice: MessageSlice): Taken => {
@@ -76,9 +80,16 @@ export const createBatchReader = (deps: {
   const eachBatch = async (payload: EachBatchPayload): Promise<void> => {
     const { batch } = payload;
     const { topic, partition } = batch;
+    const { fetchedOffset, messages: passed } = batch as unknown as FetchedPart;
     if (membership.phase === "joining") throw rejoinError("the last join did not finish");
-    if (membership.phase !== "joined" || !isCurrent(payload)) {
+    if (membership.phase !== "joined" || (!isPassedError(passed) && !isCurrent(payload))) {
       await sleep(STALE_BATCH_MS);
+      return;
+    }
+    if (isPassedError(passed)) {
+      const { message } = passed[0].error;
+      log.warn({ topic, partition, offset: fetchedOffset, error: message }, "reading a partition failed");
+      pauses.pauseFor(ERROR_PAUSE_MS, { topic, partition });
       return;
     }
     const { epoch } = membership;
@@ -86,7 +97,6 @@ export const createBatchReader = (deps: {
     const highWatermark = toOffset(batch.highWatermark);
     commits.sendBy((request) => payload.commitOffsetsIfNecessary(request));
 
-    const { fetchedOffset, messages: passed } = batch as unknown as FetchedPart;
     let position = Math.max(0, Number(fetchedOffset));
     const slices = readSlices(passed, {
       where: { topic, partition },

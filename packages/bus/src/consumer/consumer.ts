@@ -185,6 +185,7 @@ export const createConsumer = (deps: ConsumerDeps): Consumer => {
     pauses,
     commits,
     isLasting: createDamageCheck({ log }),
+    log,
     onMessages: (slice) => deps.onMessages(slice),
   });
 

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { createMembership } from "./membership.ts";
 import { createPauses } from "./pauses.ts";
 
@@ -7,6 +7,10 @@ const [A0, A1, B0] = [
   { topic: "a", partition: 1 },
   { topic: "b", partition: 0 },
 ] as const;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 const start = () => {
   const membership = Object.assign(createMembership(), { phase: "joined" } as const);
@@ -42,4 +46,21 @@ it("leaves what is resumed during a rejoin to the end of the join", () => {
   pauses.lift();
   pauses.lift();
   expect([pauses.count(), calls]).toEqual([0, ["pause a0", "resume a0"]]);
+});
+
+it("resumes after a time, unless a join has lifted the pause", () => {
+  vi.useFakeTimers();
+  const { membership, calls, pauses } = start();
+  pauses.pauseFor(5000, A0);
+  vi.advanceTimersByTime(4999);
+  expect(pauses.isPaused(A0)).toBe(true);
+  vi.advanceTimersByTime(1);
+  expect([pauses.isPaused(A0), calls]).toEqual([false, ["pause a0", "resume a0"]]);
+
+  pauses.pauseFor(5000, A0);
+  pauses.lift();
+  Object.assign(membership, { epoch: membership.epoch + 1 });
+  pauses.pause([A0]);
+  vi.advanceTimersByTime(5000);
+  expect(pauses.isPaused(A0)).toBe(true);
 });

@@ -19,17 +19,28 @@ export const createPauses = (deps: {
 }) => {
   const { membership } = deps;
   const paused = new Map<string, TopicPartition>();
+
+  const pause = (partitions: readonly TopicPartition[]): void => {
+    if (membership.phase !== "joined" || partitions.length === 0) return;
+    for (const where of partitions) paused.set(keyOf(where), where);
+    deps.pause(topicsOf(partitions));
+  };
+  const resume = (partitions: readonly TopicPartition[]): void => {
+    // Then the end of the join resumes it.
+    if (membership.phase !== "joined") return;
+    const known = partitions.filter((where) => paused.delete(keyOf(where)));
+    if (known.length > 0) deps.resume(topicsOf(known));
+  };
   return {
-    pause: (partitions: readonly TopicPartition[]): void => {
-      if (membership.phase !== "joined" || partitions.length === 0) return;
-      for (const where of partitions) paused.set(keyOf(where), where);
-      deps.pause(topicsOf(partitions));
-    },
-    resume: (partitions: readonly TopicPartition[]): void => {
-      // Then the end of the join resumes it.
-      if (membership.phase !== "joined") return;
-      const known = partitions.filter((where) => paused.delete(keyOf(where)));
-      if (known.length > 0) deps.resume(topicsOf(known));
+    pause,
+    resume,
+    pauseFor: (ms: number, where: TopicPartition): void => {
+      const { epoch } = membership;
+      pause([where]);
+      const timer = setTimeout(() => {
+        if (membership.epoch === epoch) resume([where]);
+      }, ms);
+      timer.unref();
     },
     isPaused: (where: TopicPartition): boolean => paused.has(keyOf(where)),
     count: (): number => paused.size,

@@ -1,12 +1,16 @@
+import { ServiceError } from "@conversation-export/runtime";
 import { type AbortedTransaction, committedBatches } from "../records/committed-batches.ts";
 import { toOffset } from "../records/offset.ts";
 import { readBatches } from "../records/record-batch.ts";
 import type { FetchedBatch } from "../records/record-slices.ts";
 import { internals } from "./internals.ts";
-import { type Decoder, KafkaDecoder } from "./own-request.ts";
+import { createErrorFromCode, type Decoder, isOfPartition, KafkaDecoder } from "./own-request.ts";
 
 /** kafkajs passes on only messages. */
 export type PassedBatch = FetchedBatch & { readonly offset: string };
+/** kafkajs would drop what the other partitions have. */
+export type PassedError = { readonly offset: string; readonly error: Error };
+export type Passed = readonly PassedBatch[] | readonly [PassedError];
 
 export type FetchedPartition = {
   readonly partition: number;
@@ -16,7 +20,7 @@ export type FetchedPartition = {
   /** Read here, so that kafkajs filters nothing. */
   readonly abortedTransactions: readonly [];
   readonly preferredReadReplica?: number;
-  readonly messages: readonly PassedBatch[];
+  readonly messages: Passed;
 };
 type FetchedTopic = { readonly topicName: string; readonly partitions: readonly FetchedPartition[] };
 
@@ -33,15 +37,24 @@ const readAborted = (decoder: Decoder): AbortedTransaction => ({
   firstOffset: toOffset(decoder.readInt64().toString()),
 });
 
-const readPassedBatches = (
-  decoder: Decoder,
+const passError = (error: Error): readonly [PassedError] => [{ offset: NO_OFFSET, error }];
+
+export const isPassedError = (messages: Passed): messages is readonly [PassedError] =>
+  messages[0] !== undefined && "error" in messages[0];
+
+const passBatchesOf = (
+  recordSet: Buffer,
   aborted: readonly AbortedTransaction[],
-  end: number,
-): readonly PassedBatch[] => {
-  const size = decoder.readInt32();
-  const batches = size > 0 ? readBatches(decoder.readBytes(size), end) : [];
-  const committed = committedBatches(batches, aborted);
-  return batches.map((batch) => ({ offset: NO_OFFSET, batch, isCommitted: committed.has(batch) }));
+  highWatermark: string,
+): Passed => {
+  try {
+    const batches = readBatches(recordSet, toOffset(highWatermark));
+    const committed = committedBatches(batches, aborted);
+    return batches.map((batch) => ({ offset: NO_OFFSET, batch, isCommitted: committed.has(batch) }));
+  } catch (error) {
+    if (error instanceof ServiceError) return passError(error);
+    throw error;
+  }
 };
 
 const partitionReader =
@@ -54,10 +67,15 @@ const partitionReader =
     if (version >= 5) decoder.readInt64();
     const aborted = decoder.readArray(readAborted);
     const replica = version >= 11 ? { preferredReadReplica: decoder.readInt32() } : {};
-    const messages = readPassedBatches(decoder, aborted, toOffset(highWatermark));
+    const size = decoder.readInt32();
+    const recordSet = size > 0 ? decoder.readBytes(size) : Buffer.alloc(0);
+    const isPassed = isOfPartition(errorCode);
+    const messages = isPassed
+      ? passError(createErrorFromCode(errorCode))
+      : passBatchesOf(recordSet, aborted, highWatermark);
     return {
       partition,
-      errorCode,
+      errorCode: isPassed ? 0 : errorCode,
       highWatermark,
       lastStableOffset,
       abortedTransactions: [],
@@ -81,7 +99,10 @@ const readResponse = (decoder: Decoder, version: number): object => {
     : { throttleTime: throttleMs, ...session, responses };
 };
 
-/** kafkajs' parser unpacks whole responses, fails above 125,000 records a batch and passes some aborted messages. */
+/**
+ * kafkajs' parser unpacks whole responses, fails above 125,000 records a batch and for one partition's error, and
+ * passes some aborted messages.
+ */
 export const passBatches = (): void => {
   const requests = internals("protocol/requests/fetch/index") as FetchRequests;
   const { protocol } = requests;

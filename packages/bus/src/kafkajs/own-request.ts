@@ -35,6 +35,16 @@ export const { createErrorFromCode } = internals("protocol/error") as {
   createErrorFromCode: (code: number) => Error;
 };
 
+/**
+ * Others that a fetch gives: none, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE,
+ * NOT_LEADER_FOR_PARTITION, FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH, which kafkajs handles, and
+ * TOPIC_AUTHORIZATION_FAILED.
+ */
+const NOT_OF_PARTITION = [0, 1, 3, 5, 6, 74, 75, 29];
+
+/** true: the broker cannot read this partition now; others are as usual. */
+export const isOfPartition = (errorCode: number): boolean => !NOT_OF_PARTITION.includes(errorCode);
+
 export const TOPIC_ID_BYTES = 16;
 
 export const maxVersionOf = (broker: object, apiKey: number): number =>

@@ -135,6 +135,14 @@ it("reads nothing behind a damaged batch, which may have ended a transaction", a
   expect([offsetsOf(messages), next]).toEqual([["4-4"], 5]);
 });
 
+it("reads what comes before a length that is too short for a header", () => {
+  const short = batchAt(4);
+  short.writeInt32BE(5, 8);
+  const set = Buffer.concat([batchAt(0), short, batchAt(8)]);
+  expect(readBatches(set).map(({ firstOffset }) => firstOffset)).toEqual([0]);
+  expect(() => readBatches(set.subarray(length))).toThrow(expect.objectContaining({ code: "batch_length" }));
+});
+
 it("refuses a response whose first batch is cut off, so that nobody waits for it in silence", () => {
   for (const bytes of [3, 16, 40, length - 1]) {
     expect(() => readBatches(batchAt(0).subarray(0, bytes))).toThrow(

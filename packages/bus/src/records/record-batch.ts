@@ -101,11 +101,12 @@ const readBatch = (bytes: Buffer, end: number): RecordBatch => {
 };
 
 const lengthOf = (rest: Buffer): number => {
-  if (rest.length <= FORMAT_AT) return HEADER;
-  const length = PREFIX + rest.readInt32BE(8);
-  const least = isOld(rest.readInt8(FORMAT_AT)) ? OLD_HEADER : HEADER;
+  const isCut = rest.length <= FORMAT_AT;
+  const length = isCut ? HEADER : PREFIX + rest.readInt32BE(8);
+  const least = !isCut && isOld(rest.readInt8(FORMAT_AT)) ? OLD_HEADER : HEADER;
   if (length < least) throw new ServiceError("batch_length", `a batch of ${length} bytes has no header`);
-  return length;
+  if (length <= rest.length) return length;
+  throw new ServiceError("batch_length", `a batch of ${length} bytes is cut off after ${rest.length}`);
 };
 
 /** undefined: the batch before may have a wrong length. */
@@ -118,15 +119,9 @@ const behindDamaged = (rest: Buffer, end: number): RecordBatch | undefined => {
   }
 };
 
-/** Without a cut last one; throws `batch_length`, `offset_range`. */
-export const readBatches = (recordSet: Buffer, end = Number.MAX_SAFE_INTEGER): RecordBatch[] => {
-  const batches: RecordBatch[] = [];
+const readAll = (recordSet: Buffer, end: number, batches: RecordBatch[]): void => {
   for (let rest = recordSet; rest.length > 0; ) {
     const length = lengthOf(rest);
-    if (length > rest.length) {
-      if (batches.length > 0) break;
-      throw new ServiceError("batch_length", `a batch of ${length} bytes is cut off after ${rest.length}`);
-    }
     const batch = readBatch(rest.subarray(0, length), end);
     rest = rest.subarray(length);
     if (batch.isIntact) {
@@ -136,6 +131,16 @@ export const readBatches = (recordSet: Buffer, end = Number.MAX_SAFE_INTEGER): R
     const next = behindDamaged(rest, end);
     batches.push(next === undefined ? batch : { ...batch, lastOffset: next.firstOffset - 1 });
     if (next === undefined) break;
+  }
+};
+
+/** Up to a cut or damaged one; throws `batch_length` or `offset_range` when that is the first. */
+export const readBatches = (recordSet: Buffer, end = Number.MAX_SAFE_INTEGER): RecordBatch[] => {
+  const batches: RecordBatch[] = [];
+  try {
+    readAll(recordSet, end, batches);
+  } catch (error) {
+    if (batches.length === 0 || !(error instanceof ServiceError)) throw error;
   }
   return batches;
 };

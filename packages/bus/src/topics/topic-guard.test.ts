@@ -16,14 +16,20 @@ type Broker = {
   }>;
   fetch(
     request: Topics,
-  ): Promise<{ responses: { topicName: string; partitions: { messages: Batch[] }[] }[] }>;
+  ): Promise<{ responses: { topicName: string; partitions: { partition: number; messages: Batch[] }[] }[] }>;
 };
 
 const BOTH: Topics = { topics: [{ topic: "t", partitions: [{ partition: 0 }, { partition: 1 }] }] };
 
 /** `log`: the id of the topic that the broker still reads. */
 const setUp = (id: string | null) => {
-  const world = { id, log: id, asked: [] as number[][], committed: [] as Committed[] };
+  const world = {
+    id,
+    log: id,
+    unread: [] as number[],
+    asked: [] as number[][],
+    committed: [] as Committed[],
+  };
   const former: unknown[] = [];
   const broker: Broker = {
     nodeId: 1,
@@ -38,14 +44,19 @@ const setUp = (id: string | null) => {
         })),
       }),
     listOffsets: () => Promise.resolve({}),
-    fetch: () =>
-      Promise.resolve({ responses: [{ topicName: "t", partitions: [{ messages: [{ offset: "1" }] }] }] }),
+    fetch: () => {
+      const partitions = [0, 1].map((partition) => ({ partition, messages: [{ offset: "1" }] }));
+      return Promise.resolve({ responses: [{ topicName: "t", partitions }] });
+    },
   };
   const guard = createTopicGuard((topic, partitions) => void former.push([topic, partitions]), {
     ids: (_, topics) => Promise.resolve(new Map(topics.map((topic) => [topic, world.id]))),
-    serves: (_, logs) => {
+    served: (_, logs) => {
       world.asked.push(logs.map(({ partition }) => partition));
-      return Promise.resolve(logs.every(({ topicId }) => topicId === world.log));
+      const isSame = logs.every(({ topicId }) => topicId === world.log);
+      return Promise.resolve(
+        isSame ? logs.filter(({ partition }) => !world.unread.includes(partition)) : undefined,
+      );
     },
   });
   const cluster = { findBroker: () => Promise.resolve(broker) };
@@ -158,6 +169,22 @@ it("asks a broker once in each join of which topic its logs are", async () => {
   await positions();
   await broker.fetch(BOTH);
   expect(world.asked).toEqual([[1], [0], [0, 1]]);
+});
+
+it("asks again for a log that the broker cannot read, and takes the others", async () => {
+  const { world, guard, cluster, positions } = setUp("one");
+  world.unread = [1];
+  await positions();
+  const broker = await cluster.findBroker();
+  const areRecent = async (): Promise<boolean[]> =>
+    (await broker.fetch(BOTH)).responses.flatMap(({ partitions }) =>
+      partitions.map(({ messages }) => messages.every((batch) => guard.isRecent(batch))),
+    );
+  expect(await areRecent()).toEqual([true, false]);
+  await expect(broker.listOffsets(BOTH)).rejects.toThrow("a broker cannot read a partition");
+  world.unread = [];
+  expect(await areRecent()).toEqual([true, true]);
+  expect(world.asked).toEqual([[0, 1], [1], [1]]);
 });
 
 it("changes nothing where brokers give no ids", async () => {

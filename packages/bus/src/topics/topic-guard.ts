@@ -2,8 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import kafkajs, { type Cluster } from "kafkajs";
 import { isOfFormerTopic, stampOf } from "./topic-stamp.ts";
 import type { OpenBroker } from "../kafkajs/cluster.ts";
+import type { TopicPartition } from "../message.ts";
 import { askTopicIds, type TopicIds } from "./topic-ids.ts";
-import { servesLogs, type TopicLog } from "./topic-logs.ts";
+import { servedLogs, type TopicLog } from "./topic-logs.ts";
 
 /** kafkajs' types leave these out. */
 type GuardedCluster = Omit<Cluster, "findBroker"> & {
@@ -33,12 +34,15 @@ export type TopicGuard = {
 export const rejoinError = (message: string): Error =>
   Object.assign(new kafkajs.KafkaJSError(message, { retriable: false }), { type: "REBALANCE_IN_PROGRESS" });
 
+const placesOf = (topics: Topics): TopicPartition[] =>
+  topics.flatMap(({ topic, partitions }) => partitions.map(({ partition }) => ({ topic, partition })));
+
 export const createTopicGuard = (
   onFormer: (topic: string, partitions: readonly number[]) => void,
   ask: {
     ids(broker: GuardedBroker, topics: readonly string[]): Promise<TopicIds>;
-    serves(broker: GuardedBroker, logs: readonly TopicLog[]): Promise<boolean>;
-  } = { ids: askTopicIds, serves: servesLogs },
+    served(broker: GuardedBroker, logs: readonly TopicLog[]): Promise<readonly TopicLog[] | undefined>;
+  } = { ids: askTopicIds, served: servedLogs },
 ): TopicGuard => {
   let ids = new Map<string, string | null>();
   let isStale = false;
@@ -61,24 +65,32 @@ export const createTopicGuard = (
     if (isStale) throw rejoinError("a topic was deleted and created anew");
   };
 
-  /** A broker may still read a deleted topic's log; false: ids are unknown. */
-  const requireLogs = async (broker: GuardedBroker, topics: Topics): Promise<boolean> => {
+  /** A broker may still read a deleted topic's log; the answer knows of which partitions it does not. */
+  const requireLogs = async (
+    broker: GuardedBroker,
+    topics: Topics,
+  ): Promise<(where: TopicPartition) => boolean> => {
     const [since, known] = [ids, proven];
-    const keyOf = ({ topic, partition }: TopicLog): string => `${broker.nodeId}/${partition}/${topic}`;
-    const logs = topics.flatMap(({ topic, partitions }) => {
-      const topicId = since.get(topic);
-      return topicId == null ? [] : partitions.map(({ partition }) => ({ topic, topicId, partition }));
+    const keyOf = ({ topic, partition }: TopicPartition): string => `${broker.nodeId}/${partition}/${topic}`;
+    const asked = placesOf(topics);
+    const logs = asked.flatMap((where) => {
+      const topicId = since.get(where.topic);
+      return topicId == null ? [] : [{ ...where, topicId }];
     });
     const unproven = logs.filter((one) => !known.has(keyOf(one)));
     if (unproven.length > 0) {
-      if (!(await ask.serves(broker, unproven))) {
+      const served = await ask.served(broker, unproven);
+      if (served === undefined) {
         if (since === ids) isStale = true;
         await sleep(BEHIND_PAUSE_MS);
         throw rejoinError("a broker still reads from a topic that was deleted and created anew");
       }
-      for (const one of unproven) known.add(keyOf(one));
+      for (const one of served) known.add(keyOf(one));
     }
-    return topics.every(({ topic }) => since.has(topic));
+    const usable = new Set(
+      asked.filter((where) => since.get(where.topic) === null || known.has(keyOf(where))).map(keyOf),
+    );
+    return (where) => usable.has(keyOf(where));
   };
 
   const guards = new WeakSet<GuardedBroker>();
@@ -87,16 +99,19 @@ export const createTopicGuard = (
     if (guards.has(broker)) return broker;
     guards.add(broker);
     broker.listOffsets = async (request) => {
-      await requireLogs(broker, request.topics);
+      const since = ids;
+      const isKnown = await requireLogs(broker, request.topics);
+      if (placesOf(request.topics).some((where) => since.get(where.topic) != null && !isKnown(where)))
+        throw new kafkajs.KafkaJSError("a broker cannot read a partition");
       return listOffsets.call(broker, request);
     };
     broker.fetch = async (request) => {
       const since = ids;
       const isKnown = await requireLogs(broker, request.topics);
       const answer = await fetch.call(broker, request);
-      if (!isKnown) return answer;
-      for (const { partitions } of answer.responses)
-        for (const { messages } of partitions) for (const batch of messages) fetchedSince.set(batch, since);
+      for (const { topicName: topic, partitions } of answer.responses)
+        for (const { partition, messages } of partitions)
+          if (isKnown({ topic, partition })) for (const batch of messages) fetchedSince.set(batch, since);
       return answer;
     };
     broker.offsetFetch = async (request) => {

@@ -2,6 +2,7 @@ import {
   createErrorFromCode,
   type Decoder,
   type Encoder,
+  isOfPartition,
   maxVersionOf,
   sendOwnRequest,
   TOPIC_ID_BYTES,
@@ -42,47 +43,61 @@ const skipAborted = (decoder: Decoder): void => {
   decoder.readTaggedFields();
 };
 
-const readPartition = (decoder: Decoder): number => {
-  decoder.readInt32();
+type Answer = { readonly partition: number; readonly errorCode: number };
+
+const readPartition = (decoder: Decoder): Answer => {
+  const partition = decoder.readInt32();
   const errorCode = decoder.readInt16();
   for (let index = 0; index < 3; index += 1) decoder.readInt64();
   decoder.readUVarIntArray(skipAborted);
   decoder.readInt32();
   decoder.readUVarIntBytes();
   decoder.readTaggedFields();
-  return errorCode;
+  return { partition, errorCode };
 };
 
-const readTopic = (decoder: Decoder): number[] => {
-  decoder.readBytes(TOPIC_ID_BYTES);
-  const errorCodes = decoder.readUVarIntArray(readPartition) ?? [];
+const readTopic = (decoder: Decoder): (Answer & { readonly topicId: string })[] => {
+  const topicId = decoder.readBytes(TOPIC_ID_BYTES).toString("hex");
+  const answers = decoder.readUVarIntArray(readPartition) ?? [];
   decoder.readTaggedFields();
-  return errorCodes;
+  return answers.map((answer) => ({ ...answer, topicId }));
 };
 
-const read = (decoder: Decoder): number[] => {
+const read = (decoder: Decoder) => {
   decoder.readInt32(); // throttling
   const errorCode = decoder.readInt16();
   decoder.readInt32(); // session
-  return [errorCode, ...(decoder.readUVarIntArray(readTopic) ?? []).flat()];
+  return { errorCode, answers: (decoder.readUVarIntArray(readTopic) ?? []).flat() };
 };
 
-/** A broker may know the new id before it changes the log. */
-export const servesLogs = async (broker: object, logs: readonly TopicLog[]): Promise<boolean> => {
+/**
+ * Those of `logs` that the broker can read; undefined: some are another topic's. A broker may know the new id before
+ * it changes the log.
+ */
+export const servedLogs = async (
+  broker: object,
+  logs: readonly TopicLog[],
+): Promise<readonly TopicLog[] | undefined> => {
   if (maxVersionOf(broker, FETCH) < FIRST_VERSION) {
     const ids = await askTopicIds(broker, [...new Set(logs.map(({ topic }) => topic))]);
     // During an upgrade not all brokers give ids.
-    return logs.every(({ topic, topicId }) => (ids.get(topic) ?? topicId) === topicId);
+    return logs.every(({ topic, topicId }) => (ids.get(topic) ?? topicId) === topicId) ? logs : undefined;
   }
-  const errorCodes = await sendOwnRequest(broker, {
+  const { errorCode, answers } = await sendOwnRequest(broker, {
     apiKey: FETCH,
     apiVersion: FIRST_VERSION,
     apiName: "Fetch",
     write: (encoder) => write(encoder, logs),
     read,
   });
-  if (errorCodes.some((code) => OTHER_ID.includes(code))) return false;
-  const error = errorCodes.find((code) => !SAME_ID.includes(code));
+  const errorCodes = [errorCode, ...answers.map((answer) => answer.errorCode)];
+  if (errorCodes.some((code) => OTHER_ID.includes(code))) return undefined;
+  const unread = answers.filter((answer) => isOfPartition(answer.errorCode));
+  const error = isOfPartition(errorCode)
+    ? errorCode
+    : errorCodes.find((code) => !SAME_ID.includes(code) && !isOfPartition(code));
   if (error !== undefined) throw createErrorFromCode(error);
-  return true;
+  return logs.filter(
+    ({ topicId, partition }) => !unread.some((one) => one.topicId === topicId && one.partition === partition),
+  );
 };
