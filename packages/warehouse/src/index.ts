@@ -114,6 +114,7 @@ export {
   createRetentionStore,
   type Cutoff,
   type Expired,
+  groupsOfCutoffs,
   type RetentionStore,
 } from "./upkeep/retention-store.ts";
 export {

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { ServiceError } from "@conversation-export/runtime";
 import { noteDeleted, type RunUpload } from "../changes/deletion-entries.ts";
 import { CHANGES } from "../tables/changes.ts";
+import { piecesOf } from "../session/pieces.ts";
 import { readServerTime } from "../session/server-time.ts";
 import type { Session } from "../session/session.ts";
 import { WarehouseError } from "../session/warehouse-error.ts";
@@ -34,11 +35,26 @@ export type Expired = {
   end(signal: AbortSignal): Promise<void>;
 };
 
+/** Clients travel in the URL: ClickHouse takes 131,072 characters for a parameter. */
+const MAX_CHARACTERS = 100_000;
+/** With its comma. */
+const CUTOFF_CHARACTERS = 20;
+
+/** As many clients as one `expired` takes. */
+export const groupsOfCutoffs = <T extends Pick<Cutoff, "clientId">>(cutoffs: readonly T[]): T[][] =>
+  piecesOf(cutoffs, {
+    room: MAX_CHARACTERS,
+    sizeOf: ({ clientId }) => {
+      const escaped = clientId.replace(/[\\'\t\n\r]/g, "\\$&");
+      return Math.max(CUTOFF_CHARACTERS, new URLSearchParams([[`'${escaped}',`, ""]]).toString().length);
+    },
+  });
+
 /** @throws WarehouseError from every method */
 export type RetentionStore = {
   /** ClickHouse's clock, ms. */
   serverTime(): Promise<number>;
-  /** Also what a failed run has left. `signal`: stops all but `end`. */
+  /** Also what a failed run has left. `cutoffs`: by `groupsOfCutoffs`. `signal`: stops all but `end`. */
   expired(cutoffs: readonly Cutoff[], signal?: AbortSignal): Promise<Expired>;
 };
 
@@ -114,7 +130,12 @@ export const createRetentionStore = (deps: {
         const key = { phase: "found", kind: "run", id: run.id, request_id: request };
         const marks = clients.map((client) => ({ ...key, client_id: client }));
         await session.insert("retention.begin", { table: "erasure_keys", rows: marks }, { signal });
-        const each = clients.map((client) => ({ ...parameters, client }));
+        const each = cutoffs.map(({ clientId: client, before }) => ({
+          ...parameters,
+          client,
+          clients: [client],
+          cutoffs: [before],
+        }));
         for (const { statement, ofClient } of DATES_BEFORE)
           await all(ofClient ? each : [parameters], (given) => note(statement, given));
         const found = await countKeys("found");

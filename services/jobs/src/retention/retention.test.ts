@@ -1,5 +1,10 @@
 import type { RetentionData } from "@conversation-export/queue";
-import { type Cutoff, RETENTION_TABLES } from "@conversation-export/warehouse";
+import {
+  createRetentionStore,
+  type Cutoff,
+  RETENTION_TABLES,
+  type Session,
+} from "@conversation-export/warehouse";
 import { expect, it } from "vitest";
 import { jobContext } from "../job-context.fixture.ts";
 import { createRetention } from "./retention.ts";
@@ -99,4 +104,82 @@ it.each([61_000, -61_000])("erases nothing by clocks that differ by %d ms", asyn
   const failure = { code: "clock_ahead", retryable: false };
   await expect(run({ clientId: null, dryRun: false })).rejects.toMatchObject(failure);
   expect(asked).toEqual([]);
+});
+
+/** Of a warehouse without records. */
+function emptySession() {
+  type Options = { readonly parameters?: { readonly clients?: string[]; readonly cutoffs?: number[] } };
+  const sent: (string | number)[][] = [];
+  const note = ({ parameters: { clients = [], cutoffs = [] } = {} }: Options = {}): void =>
+    void sent.push(clients, cutoffs);
+  const session = {
+    names: { cluster: null, local: (table: string) => table },
+    with: () => session,
+    rows: (name: string, query: string, options?: Options) => {
+      note(options);
+      if (name === "retention.clock") return Promise.resolve([{ ms: String(NOW) }]);
+      if (name === "retention.settled") return Promise.resolve([{ settled: "0" }]);
+      if (query.includes("GROUP BY")) return Promise.resolve([]);
+      const rows = query.includes("uniqExact(client_id)") ? options?.parameters?.clients?.length : 0;
+      return Promise.resolve([{ rows: String(rows) }]);
+    },
+    command: (_name: string, _query: string, options?: Options) => {
+      note(options);
+      return Promise.resolve();
+    },
+    insert: () => Promise.resolve(),
+    commandEverywhere: () => Promise.resolve(),
+  };
+  return { session: session as unknown as Session, sent };
+}
+
+it.each([
+  "-",
+  "'",
+  "€",
+])("sends thousands of clients named with %s in parameters that ClickHouse takes", async (sign) => {
+  const names = Array.from({ length: 5_000 }, (_, at) => `${sign.repeat(30)}${at}`);
+  const { session, sent } = emptySession();
+  const retention = createRetention({
+    clients: { listClients: () => Promise.resolve(names.map((name) => client(name, 30))) },
+    store: createRetentionStore({ session, runUpload: () => Promise.resolve() }),
+    now: () => NOW,
+    onErased: () => {},
+  });
+  const result = await retention.run(jobContext({ clientId: null, dryRun: false }));
+  expect(result.clients).toHaveLength(5_000);
+  expect(result.tables).toHaveLength(RETENTION_TABLES.length);
+  expect(new Set(sent.flat())).toEqual(new Set([...names, (NOW - 30 * DAY) * 1000]));
+  const lengths = sent.map((values) => {
+    const texts = values.map((one) => (typeof one === "string" ? `'${one.replaceAll("'", "\\'")}'` : one));
+    return new URLSearchParams([["", `[${texts.join()}]`]]).toString().length;
+  });
+  expect(Math.max(...new Set(lengths))).toBeLessThan(131_072);
+});
+
+it("adds up what groups of clients had", async () => {
+  const names = Array.from({ length: 5_000 }, (_, at) => `${at}`.padStart(40, "c"));
+  const groups: number[] = [];
+  const retention = createRetention({
+    clients: { listClients: () => Promise.resolve(names.map((name) => client(name, 30))) },
+    store: {
+      serverTime: () => Promise.resolve(NOW),
+      expired: (cutoffs) => {
+        groups.push(cutoffs.length);
+        return Promise.resolve({
+          count: () => Promise.resolve(cutoffs.map(({ clientId }) => ({ clientId, rows: 2 }))),
+          erase: () => Promise.resolve({ dropped: 1 }),
+          end: () => Promise.resolve(),
+        });
+      },
+    },
+    now: () => NOW,
+    onErased: () => {},
+  });
+  const { tables } = await retention.run(jobContext({ clientId: null, dryRun: false }));
+  const byClient = names.map((clientId) => ({ clientId, rows: 2 }));
+  expect(groups.length).toBeGreaterThan(1);
+  expect(tables).toEqual(
+    RETENTION_TABLES.map((table) => ({ table, rows: 10_000, rowsDropped: groups.length, byClient })),
+  );
 });

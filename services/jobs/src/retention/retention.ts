@@ -6,7 +6,7 @@ import {
 } from "@conversation-export/queue";
 import {
   type ClientStore,
-  type Expired,
+  groupsOfCutoffs,
   RETENTION_TABLES,
   type RetentionStore,
 } from "@conversation-export/warehouse";
@@ -47,33 +47,45 @@ export const createRetention = (deps: {
         tables: [],
       };
       if (cutoffs.length === 0) return result;
-      const expired: Expired = await store.expired(
-        cutoffs.map((one) => ({ clientId: one.clientId, before: one.before * 1000 })),
-        signal,
-      );
-      try {
-        const total = RETENTION_TABLES.length;
-        for (const [done, table] of RETENTION_TABLES.entries()) {
-          await progress({ done, total, unit: "tables", note: table });
-          signal.throwIfAborted();
-          const byClient = await expired.count(table);
-          const rows = byClient.reduce((sum, one) => sum + one.rows, 0);
-          const { dropped } = dryRun || rows === 0 ? { dropped: 0 } : await expired.erase(table);
-          if (!dryRun && rows > 0) {
-            onErased(table, rows);
-            log.info({ table, rows, dropped }, "expired rows erased");
+      const tables = RETENTION_TABLES.map((table) => ({
+        table,
+        rows: 0,
+        rowsDropped: 0,
+        byClient: new Array<{ clientId: string; rows: number }>(),
+      }));
+      const groups = groupsOfCutoffs(cutoffs);
+      const total = groups.length * tables.length;
+      for (const [at, group] of groups.entries()) {
+        const expired = await store.expired(
+          group.map((one) => ({ clientId: one.clientId, before: one.before * 1000 })),
+          signal,
+        );
+        try {
+          for (const [place, sums] of tables.entries()) {
+            const { table } = sums;
+            await progress({ done: at * tables.length + place, total, unit: "tables", note: table });
+            signal.throwIfAborted();
+            const byClient = await expired.count(table);
+            const rows = byClient.reduce((sum, one) => sum + one.rows, 0);
+            const { dropped } = dryRun || rows === 0 ? { dropped: 0 } : await expired.erase(table);
+            if (!dryRun && rows > 0) {
+              onErased(table, rows);
+              log.info({ table, rows, dropped }, "expired rows erased");
+            }
+            sums.rows += rows;
+            sums.rowsDropped += dropped;
+            sums.byClient.push(...byClient);
           }
-          result.tables.push({ table, rows, rowsDropped: dropped, byClient });
+        } finally {
+          // A stopped run has little time.
+          const end = AbortSignal.timeout(signal.aborted ? 10_000 : 600_000);
+          await expired
+            .end(end)
+            .catch((error: unknown) => log.warn({ err: error }, "keys of the run are left"));
         }
-        await progress({ done: total, total, unit: "tables" });
-      } finally {
-        // A stopped run has little time.
-        const end = AbortSignal.timeout(signal.aborted ? 10_000 : 600_000);
-        await expired
-          .end(end)
-          .catch((error: unknown) => log.warn({ err: error }, "keys of the run are left"));
       }
-      return result;
+      await progress({ done: total, total, unit: "tables" });
+      return { ...result, tables };
     },
   };
 };

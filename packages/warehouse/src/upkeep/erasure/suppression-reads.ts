@@ -6,6 +6,7 @@ import {
   type SuppressionReads,
   type TakeHash,
 } from "@conversation-export/domain";
+import { piecesOf } from "../../session/pieces.ts";
 import type { Session } from "../../session/session.ts";
 import { brokenMidway, toWarehouseError } from "../../session/warehouse-error.ts";
 import { all } from "./erasure-keys.ts";
@@ -50,26 +51,16 @@ const takeAnswer = async (answer: AsyncIterable<Buffer>, take: TakeHash): Promis
   throw brokenMidway();
 };
 
-const piecesOf = <T>(items: readonly T[], valueOf: (item: T) => string): T[][] => {
-  const pieces: T[][] = [];
-  let room = 0;
-  for (const item of items) {
-    const bytes = Buffer.byteLength(valueOf(item));
-    let piece = pieces.at(-1);
-    if (piece === undefined || piece.length >= MAX_VALUES || bytes > room) {
-      piece = [];
-      pieces.push(piece);
-      room = MAX_BYTES;
-    }
-    piece.push(item);
-    room -= bytes;
-  }
-  return pieces;
-};
+const inPieces = <T>(items: readonly T[], valueOf: (item: T) => string): T[][] =>
+  piecesOf(items, {
+    most: MAX_VALUES,
+    room: MAX_BYTES,
+    sizeOf: (item) => Buffer.byteLength(valueOf(item)),
+  });
 
 const groupsOf = (keys: readonly SuppressionKey[]): SuppressionKey[][] => {
   const groups = Map.groupBy(keys, ({ kind, clientId }) => `${kind}\0${clientId}`);
-  return [...groups.values()].flatMap((group) => piecesOf(group, ({ value }) => value));
+  return [...groups.values()].flatMap((group) => inPieces(group, ({ value }) => value));
 };
 
 /** No query contains a person's id. */
@@ -115,7 +106,7 @@ export const createSuppressionReads = (session: Session): SuppressionReads => {
       }));
     },
     hashes: async (take, { since, clients }) => {
-      for (const piece of piecesOf(clients, (clientId) => clientId))
+      for (const piece of inPieces(clients, (clientId) => clientId))
         if (!(await hashesOf(take, since, piece))) return false;
       return true;
     },
@@ -139,7 +130,7 @@ export const createSuppressionReads = (session: Session): SuppressionReads => {
     secondsByHash: async (keys) => {
       const hashes = keys.map(hashOf);
       const rows = await all(
-        piecesOf(hashes, (hash) => hash),
+        inPieces(hashes, (hash) => hash),
         (piece) =>
           session.rows<{ hash: string; seconds: string }>(
             "suppressions.by_hash",
