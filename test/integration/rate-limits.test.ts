@@ -137,7 +137,7 @@ it.concurrent("gives the slots of a key to all processes together, frees those o
   const ahead = newKey();
   const leases = [1, 2, 3, 4].map((token) => `${Date.now() + 3_600_000} ${token}`).join(" ");
   await redisCommand(stack.redis.url, `ZADD conversation-export:rate:slots:${ahead} ${leases}`);
-  expect(await other.slots.take(ahead), "slots of before the clock was set back").not.toBeNull();
+  expect(await other.slots.take(ahead), "slots from before the clock was set back").not.toBeNull();
 
   const name = `conversation-export:rate:slots:${key}`;
   const endAt = async (at: number): Promise<number> => {
