@@ -117,7 +117,7 @@ function emptySession() {
     with: () => session,
     rows: (name: string, query: string, options?: Options) => {
       note(options);
-      if (name === "retention.clock") return Promise.resolve([{ ms: String(NOW) }]);
+      if (name === "session.clock") return Promise.resolve([{ ms: String(NOW) }]);
       if (name === "retention.settled") return Promise.resolve([{ settled: "0" }]);
       if (query.includes("GROUP BY")) return Promise.resolve([]);
       const rows = query.includes("uniqExact(client_id)") ? options?.parameters?.clients?.length : 0;
