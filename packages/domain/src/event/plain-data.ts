@@ -36,6 +36,8 @@ export type PlainEvent<Data> = EventData<Data> & { readonly attributes: Attribut
 export function plainDataReader<Data, Read extends keyof Data & string>(form: RecordForm<Data, Read>) {
   const fields = plainFields(form.schema, { takesUnknown: true });
   const names = Object.keys(form.schema.shape);
+  // record_last_updated is of the record, not of the schema.
+  const known = new Set(form.fields.map(([name]) => name));
   // Ids outlive the event and must not hold its text.
   const reads = form.reads.map((name) => [name, names.indexOf(name), name.endsWith("_id")] as const);
   // A copy is faster than adding fields one by one.
@@ -66,7 +68,9 @@ export function plainDataReader<Data, Read extends keyof Data & string>(form: Re
       unknownFields:
         fields.unknown.length === 0
           ? NOTHING
-          : fields.unknown.map((name) => JSON.parse(`"${name}"`) as string),
+          : fields.unknown
+              .filter((name) => !known.has(name))
+              .map((name) => JSON.parse(`"${name}"`) as string),
       repaired: NOTHING,
     };
   };
