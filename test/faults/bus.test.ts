@@ -546,6 +546,31 @@ it("says once which topic is missing, and writes when it is there", async () => 
   await sent;
 });
 
+it("writes to other partitions after a message that is too large for its topic", async () => {
+  const topic = await newTopic(2, { "max.message.bytes": "100000" });
+  const large = { key: null, value: Buffer.alloc(200_000), partition: 0 };
+  const small = numbered(2).map((message) => ({ ...message, partition: 1 }));
+  await expect(bus.producer.send(topic, [large, ...small])).rejects.toMatchObject({
+    code: "produce",
+    cause: { type: "MESSAGE_TOO_LARGE" },
+  });
+  for (const message of small) await bus.producer.send(topic, [message]);
+  expect(await bus.admin.fetchOffsets(topic)).toEqual([
+    { partition: 0, start: 0, end: 0 },
+    { partition: 1, start: 0, end: 2 },
+  ]);
+});
+
+it("writes many keys where it writes each of them", async () => {
+  const [together, alone] = [await newTopic(3), await newTopic(3)];
+  const messages = numbered(30);
+  await bus.producer.send(together, messages);
+  for (const message of messages) await bus.producer.send(alone, [message]);
+  const offsets = await bus.admin.fetchOffsets(together);
+  expect(offsets).toEqual(await bus.admin.fetchOffsets(alone));
+  expect(offsets.map(({ end }) => end > 0)).toEqual([true, true, true]);
+});
+
 it("administers topics: making twice, configuration, deleting, offsets and lag", async () => {
   const topic = await newTopic(2);
   const config = { "message.timestamp.type": "LogAppendTime" };

@@ -1,7 +1,13 @@
 import { createLogger } from "@conversation-export/runtime";
 import kafkajs from "kafkajs";
 import { describe, expect, it } from "vitest";
-import { createSending, type OutgoingMessage, splitByBytes, toHeaders } from "./producer.ts";
+import {
+  createSending,
+  type OutgoingMessage,
+  splitByBytes,
+  splitByPartition,
+  toHeaders,
+} from "./producer.ts";
 
 const message = (name: string, size: number): OutgoingMessage => ({ key: name, value: Buffer.alloc(size) });
 
@@ -29,6 +35,22 @@ it("counts headers, and lets a message over the limit stand alone", () => {
 
 it("makes nothing of nothing", () => {
   expect(splitByBytes([], 2000)).toEqual([]);
+});
+
+it("sends one partition in a request, in order", () => {
+  const messages = Array.from({ length: 12 }, (_, index) => ({
+    ...message(`k${index}`, 400),
+    partition: index % 3,
+  }));
+  const runs = splitByPartition(messages, 1000);
+  expect(runs.map((run) => run.map(({ key }) => key))).toEqual([
+    ["k0", "k3"],
+    ["k6", "k9"],
+    ["k1", "k4"],
+    ["k7", "k10"],
+    ["k2", "k5"],
+    ["k8", "k11"],
+  ]);
 });
 
 it("leaves headers without a value out, but not of several values", () => {

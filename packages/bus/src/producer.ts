@@ -3,6 +3,7 @@ import kafkajs, {
   type ICustomPartitioner,
   type IHeaders,
   type Message,
+  type PartitionMetadata,
   type ProducerRecord,
   type RecordMetadata,
 } from "kafkajs";
@@ -76,6 +77,15 @@ export const splitByBytes = (
   return runs;
 };
 
+/** One partition each: a failure takes back the sequence numbers of its whole request, written or not. */
+export const splitByPartition = (
+  messages: readonly OutgoingMessage[],
+  maxBytes: number,
+): (readonly OutgoingMessage[])[] =>
+  [...Map.groupBy(messages, ({ partition }) => partition).values()].flatMap((run) =>
+    splitByBytes(run, maxBytes),
+  );
+
 /** kafkajs writes no null. */
 export const toHeaders = (headers: BusHeaders): IHeaders =>
   Object.fromEntries(
@@ -138,10 +148,21 @@ export const createSending = <Request extends { readonly topic: string }>(deps: 
   };
 };
 
-/** kafkajs asks again at each attempt. */
-const createPartitioner: ICustomPartitioner = () => {
+/** Only kafkajs knows a topic's partitions. */
+const createPartitions = () => {
   const choose = kafkajs.Partitioners.DefaultPartitioner();
-  return (choice) => (choice.message.partition ??= choose(choice));
+  const latest = new Map<string, PartitionMetadata[]>();
+  const createPartitioner: ICustomPartitioner = () => (choice) => {
+    latest.set(choice.topic, choice.partitionMetadata);
+    // kafkajs asks again at each attempt.
+    return (choice.message.partition ??= choose(choice));
+  };
+  return {
+    createPartitioner,
+    /** As of the last request to the topic. */
+    partitionOf: (topic: string, message: OutgoingMessage): number =>
+      choose({ topic, partitionMetadata: latest.get(topic) ?? [], message: toMessage(message) }),
+  };
 };
 
 /** kafkajs silently leaves out a partition whose leader moved. */
@@ -165,6 +186,7 @@ export const createProducer = (deps: ProducerDeps): Producer => {
   const onFailure = (error: string): void => {
     failure = error;
   };
+  const { createPartitioner, partitionOf } = createPartitions();
   const producer = createKafka(deps, { onFailure }).producer({
     createPartitioner,
     allowAutoTopicCreation: false,
@@ -173,7 +195,7 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     metadataMaxAge: METADATA_MAX_AGE_MS,
     retry: { ...RETRY, retries: Number.MAX_SAFE_INTEGER },
   });
-  const send = createSending({
+  const sendAll = createSending({
     send: createAnsweredSend((request) => producer.send(request)),
     failure: () => {
       const error = failure;
@@ -183,6 +205,10 @@ export const createProducer = (deps: ProducerDeps): Producer => {
     signal: abort.signal,
     log,
   });
+  const sendRuns = (topic: string, messages: readonly OutgoingMessage[]): Promise<void> => {
+    const runs = splitByPartition(messages, MAX_REQUEST_BYTES);
+    return sendAll(runs.map((run) => ({ topic, acks: -1, compression, messages: run.map(toMessage) })));
+  };
   return {
     start: () => connectTo(producer, "producer", abort.signal, log),
     stop: async () => {
@@ -190,9 +216,12 @@ export const createProducer = (deps: ProducerDeps): Producer => {
       await producer.disconnect();
     },
     send: async (topic, messages) => {
+      const [first, ...others] = messages.filter(({ partition }) => partition === undefined);
+      const placed = messages.filter(({ partition }) => partition !== undefined);
       try {
-        const runs = splitByBytes(messages, MAX_REQUEST_BYTES);
-        await send(runs.map((run) => ({ topic, acks: -1, compression, messages: run.map(toMessage) })));
+        if (first !== undefined) await sendRuns(topic, [first]);
+        for (const message of others) placed.push({ ...message, partition: partitionOf(topic, message) });
+        await sendRuns(topic, placed);
       } catch (error) {
         throw busError("produce", `cannot write to ${topic}`, error);
       }
