@@ -2,10 +2,14 @@ import { createHash } from "node:crypto";
 import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
 import { deadLetterOf, rejected } from "@conversation-export/domain";
 import { ServiceError } from "@conversation-export/runtime";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { createDeadLetterSink, type DeadLetter, toDeadLetter } from "./dead-letter.ts";
 import { createTestMetrics } from "../test-metrics.fixture.ts";
 import { createKeepTrying } from "./keep-trying.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 const NOW = new Date("2026-10-20T10:00:00Z");
 const REJECTION = rejected("invalid_record", "_id: expected string");
@@ -95,11 +99,15 @@ const deadLetterAt = (offset: number, value: string): DeadLetter => ({
   rejection: REJECTION,
 });
 
-const startSink = (isTooLarge: (message: OutgoingMessage) => boolean) => {
+const startSink = (refusalOf: (message: OutgoingMessage) => string | undefined) => {
   const taken: OutgoingMessage[] = [];
   const producer: Pick<Producer, "send"> = {
     send: (_topic, messages) => {
-      if (messages.some(isTooLarge)) return Promise.reject(new ServiceError("produce", "MESSAGE_TOO_LARGE"));
+      const type = messages.map(refusalOf).find((refusal) => refusal !== undefined);
+      if (type !== undefined) {
+        const cause = Object.assign(new Error(type), { type });
+        return Promise.reject(new ServiceError("produce", type, { cause }));
+      }
       taken.push(...messages);
       return Promise.resolve();
     },
@@ -112,8 +120,27 @@ const startSink = (isTooLarge: (message: OutgoingMessage) => boolean) => {
   };
 };
 
+const tooLargeAbove = (most: number, size: number): string | undefined =>
+  size > most ? "MESSAGE_TOO_LARGE" : undefined;
+
+it.each([
+  "TOPIC_AUTHORIZATION_FAILED",
+  "SASL_AUTHENTICATION_FAILED",
+  "OUT_OF_ORDER_SEQUENCE_NUMBER",
+])("keeps payload and headers while Kafka answers %s", async (type) => {
+  vi.useFakeTimers();
+  const refusals = [type, type, type];
+  const { taken, sink } = startSink(() => refusals.shift());
+  const sent = sink.send("messages", [deadLetterAt(1, "whole")], new AbortController().signal);
+  await vi.advanceTimersByTimeAsync(10_000);
+  await sent;
+  expect(taken.map(({ value }) => value?.toString())).toEqual(["whole"]);
+  expect(taken[0]?.headers).toMatchObject({ "x-trace": "t", "dl-reason": "invalid_record" });
+  expect(taken[0]?.headers).not.toHaveProperty("dl-payload");
+});
+
 it("leaves a note of a dead letter that its topic never takes, and its neighbours go on", async () => {
-  const { taken, sink } = startSink(({ value }) => (value?.length ?? 0) > 10);
+  const { taken, sink } = startSink(({ value }) => tooLargeAbove(10, value?.length ?? 0));
 
   const deadLetters = [deadLetterAt(1, "small"), deadLetterAt(2, "far too large"), deadLetterAt(3, "small")];
   await sink.send("messages", deadLetters, new AbortController().signal);
@@ -133,7 +160,7 @@ it("leaves a note even of a message with a huge key and huge headers, and the la
       (sum, part) => sum + Buffer.byteLength(part ?? ""),
       0,
     );
-  const { taken, sink } = startSink((one) => sizeOf(one) > 16_000);
+  const { taken, sink } = startSink((one) => tooLargeAbove(16_000, sizeOf(one)));
   const key = Buffer.alloc(1_000_000, "k");
   const source = message({
     key,

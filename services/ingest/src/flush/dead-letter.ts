@@ -1,4 +1,9 @@
-import type { BusMessage, OutgoingMessage, Producer } from "@conversation-export/bus";
+import {
+  type BusMessage,
+  type OutgoingMessage,
+  type Producer,
+  protocolErrorType,
+} from "@conversation-export/bus";
 import { arrivalHeaders, deadLetterTopic, type Rejected, replaysOf } from "@conversation-export/domain";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
 import { sendInSpan } from "../event-traces.ts";
@@ -39,8 +44,13 @@ export type DeadLetterSink = {
   send(topic: string, deadLetters: readonly DeadLetter[], signal: AbortSignal): Promise<void>;
 };
 
-const isUnsendable = (error: unknown): boolean =>
+const isRefused = (error: unknown): boolean =>
   error instanceof ServiceError && error.code === "produce" && !error.retryable;
+
+const TOO_LARGE: ReadonlySet<string | undefined> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"]);
+
+/** Every other cause can be mended, and the dead letter is then sent whole. */
+const isTooLarge = (error: unknown): boolean => isRefused(error) && TOO_LARGE.has(protocolErrorType(error));
 
 const never = (): boolean => false;
 
@@ -71,11 +81,13 @@ export const createDeadLetterSink = (deps: {
     messages: readonly OutgoingMessage[],
     signal: AbortSignal,
   ): Promise<void> => {
+    // Repeating all would write those before the refused one again and again.
+    const isFinal = messages.length > 1 ? isRefused : isTooLarge;
     try {
-      await send(topic, messages, signal, isUnsendable);
+      await send(topic, messages, signal, isFinal);
     } catch (error) {
       const [first] = messages;
-      if (signal.aborted || !isUnsendable(error) || first === undefined) throw error;
+      if (signal.aborted || !isFinal(error) || first === undefined) throw error;
       if (messages.length > 1) {
         for (const message of messages) await sendOrNote(topic, [message], signal);
         return;
