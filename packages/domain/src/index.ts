@@ -91,7 +91,7 @@ export {
   UNDATED_KINDS,
 } from "./kinds/record-kinds.ts";
 export { MAX_DEPTH } from "./json/json-object.ts";
-export { repeatedKeys } from "./json/json-text.ts";
+export { parseExactly, repeatedKeys } from "./json/json-text.ts";
 export { hasSchemaPrefix, readMessage, withoutSchemaPrefix } from "./event/read-message.ts";
 export { type Column, columnsOf, type ColumnType } from "./record/record-columns.ts";
 export {

@@ -6,6 +6,7 @@ import {
   countKeyTexts,
   itemTexts,
   memberTexts,
+  parseExactly,
   repeatedKeys,
   replaceHalfPairs,
   withoutRepeatedKeys,
@@ -185,6 +186,27 @@ describe("withoutRepeatedKeys", () => {
         expect(withoutRepeatedKeys(text)).toBe(JSON.stringify(JSON.parse(text)));
         expect(countKeyTexts(withoutRepeatedKeys(text))).toBe(countKeys(JSON.parse(text) as object));
       }),
+    );
+  });
+});
+
+describe("parseExactly", () => {
+  it("reads a name as it stands, though V8 has just read a similar one", () => {
+    for (const before of ["\\\\", "p\\\\u", "p\\\\"]) JSON.parse(`{"q":1,"${before}":2}`);
+    const text = String.raw`[{"q":1,"\u5e74":{"q":1,"p\n":2}},{"q":1,"p\u006bx":2}, {"q" : "\\" , "p\"":2 }]`;
+    expect(parseExactly(text, 5)).toEqual([
+      { q: 1, 年: { q: 1, "p\n": 2 } },
+      { q: 1, pkx: 2 },
+      { q: "\\", 'p"': 2 },
+    ]);
+  });
+
+  it("reads what was printed", () => {
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        expect(JSON.stringify(parseExactly(text, 100))).toBe(text);
+      }),
+      { numRuns: 1_000 },
     );
   });
 });

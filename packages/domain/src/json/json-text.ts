@@ -93,6 +93,16 @@ export function itemTexts(text: string): string[] {
   return items;
 }
 
+/** V8 may read an escaped name as another one that it parsed before; names below `levels` stay so. */
+export function parseExactly(text: string, levels: number): unknown {
+  const first = text[skipSpace(text, 0)];
+  if (levels === 0 || !text.includes("\\") || (first !== "{" && first !== "[")) return JSON.parse(text);
+  if (first === "[") return itemTexts(text).map((item) => parseExactly(item, levels - 1));
+  return Object.fromEntries(
+    [...memberTexts(text)].map(([name, value]) => [name, parseExactly(value, levels - 1)]),
+  );
+}
+
 /** Paths, each once; at most `most`. */
 export function repeatedKeys(text: string, most = 20): string[][] {
   const found = new Map<string, string[]>();

@@ -141,6 +141,22 @@ describe("readJsonBody", () => {
     expect(await post("/raw", body)).toMatchObject({ status: 400, details: "body: has too many values" });
   });
 
+  it("reads a name that is escaped as it is, whatever names came before", async () => {
+    const { post } = await serve(
+      endpointsWith().map((endpoint) => ({
+        ...endpoint,
+        serve: async ({ request, reply }) =>
+          sendJson(reply, 200, Object.keys((await readJsonBody(request.raw)) as object)),
+      })),
+    );
+    const names: unknown[] = [];
+    for (const name of ["\\\\", "\\u540d", '\\"', "caf\\\\", "caf\\u00e9"]) {
+      const { body } = await post("/raw", `{"phone":"+1","${name}":"x"}`);
+      names.push(body);
+    }
+    expect(names).toEqual(["\\", "名", '"', "caf\\", "café"].map((name) => ["phone", name]));
+  });
+
   it("survives nesting of any depth", async () => {
     const { post } = await serve(endpointsWith());
     const depth = MAX_BODY_VALUES - 1;

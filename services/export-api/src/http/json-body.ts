@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { repeatedKeys } from "@conversation-export/domain";
+import { parseExactly, repeatedKeys } from "@conversation-export/domain";
 import type { FastifyReply } from "fastify";
 import { scan } from "secure-json-parse";
 import type { z } from "zod";
@@ -64,12 +64,12 @@ const parse = (bytes: Buffer): unknown => {
   } catch {
     throw badRequest(["body: is not UTF-8"]);
   }
-  let value: unknown;
   try {
-    value = JSON.parse(text);
+    JSON.parse(text);
   } catch {
     throw badRequest(["body: is not JSON"]);
   }
+  const value = parseExactly(text, MAX_NAMED_DEPTH);
   // Harmless here, but copying such an object sets its prototype.
   if (scan({ value }, { safe: true, constructorAction: "ignore" }) === null) {
     throw badRequest(["body: __proto__ is not allowed as a name"]);
