@@ -35,6 +35,8 @@ const resultSchema = z.object({
     tooManyReplays: count,
     /** Too large for a dead letter, and gone from its topic. */
     withoutPayload: count,
+    /** Refused by the topic for its size. */
+    tooLarge: count,
     /** Not a dead letter of this service. */
     unreadable: count,
   }),

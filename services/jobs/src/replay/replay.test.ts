@@ -45,6 +45,7 @@ function setup(deadLetters: readonly DeadLetter[], originals: readonly BusMessag
   const topicIds = new Set<string | null>();
   let dieAfter = Number.POSITIVE_INFINITY;
   let fails = false;
+  let refuses: string | null = null;
   const store = {
     find: (wanted: readonly DeadLetterIdentity[]) =>
       Promise.resolve(
@@ -78,6 +79,10 @@ function setup(deadLetters: readonly DeadLetter[], originals: readonly BusMessag
     producer: {
       send: (_topic, messages) => {
         if (fails) return Promise.reject(new Error("no broker"));
+        if (refuses !== null && messages.some(({ value }) => String(value).startsWith("large")))
+          return Promise.reject(
+            new Error("cannot write", { cause: Object.assign(new Error(), { type: refuses }) }),
+          );
         sent.push(...messages);
         return Promise.resolve();
       },
@@ -107,6 +112,9 @@ function setup(deadLetters: readonly DeadLetter[], originals: readonly BusMessag
     },
     fail: (value: boolean) => {
       fails = value;
+    },
+    refuse: (type: string) => {
+      refuses = type;
     },
     dieAfter: (saves: number) => {
       dieAfter = saves;
@@ -218,6 +226,31 @@ it("takes a payload that was left out from where the record came first", async (
   expect(sent[0]?.headers).not.toHaveProperty("dl-payload");
 });
 
+it.each([
+  "MESSAGE_TOO_LARGE",
+  "RECORD_LIST_TOO_LARGE",
+])("skips what the topic refuses for its size: %s", async (type) => {
+  const { run, sent, fresh, refuse } = setup([
+    deadLetter(0),
+    deadLetter(1, { value: Buffer.from("large") }),
+    deadLetter(2),
+    deadLetter(3),
+  ]);
+  refuse(type);
+  const result = { read: 4, replayed: 3, skipped: { tooLarge: 1 } };
+  expect(await run()).toMatchObject(result);
+  expect(sent.map(({ value }) => String(value))).toEqual(["v0", "v2", "v3"]);
+  fresh();
+  expect(await run()).toMatchObject({ replayed: 0, skipped: { replayedBefore: 3, tooLarge: 1 } });
+});
+
+it("fails at another refusal", async () => {
+  const { run, sent, refuse } = setup([deadLetter(0, { value: Buffer.from("large") }), deadLetter(1)]);
+  refuse("TOPIC_AUTHORIZATION_FAILED");
+  await expect(run()).rejects.toThrow("cannot write");
+  expect(sent).toEqual([]);
+});
+
 const ofBatch = (offset: number, change: Partial<BusMessage> = {}): BusMessage => ({
   topic: "messages",
   partition: 1,
@@ -264,6 +297,14 @@ it("sends all messages of a batch that can be read by now, each with its own pla
 
 const unreadableAt = (offset: number) =>
   ofBatch(offset, { value: null, unreadable: { lastOffset: 104, why: "" } });
+
+it("skips a batch of which the topic refuses a message for its size, but sends the others", async () => {
+  const large = ofBatch(103, { value: Buffer.from("large") });
+  const { run, sent, refuse } = setup([batch()], [ofBatch(100), large, ofBatch(104)]);
+  refuse("MESSAGE_TOO_LARGE");
+  expect(await run()).toMatchObject({ replayed: 0, skipped: { tooLarge: 1 } });
+  expect(sent.map(({ value }) => String(value))).toEqual(["v100", "v104"]);
+});
 
 it.each<[string, BusMessage[], Record<string, string>]>([
   ["still unreadable", [unreadableAt(100)], {}],

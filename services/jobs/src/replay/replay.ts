@@ -8,6 +8,7 @@ import {
   type DeadLetterReader,
   type OutgoingMessage,
   type Producer,
+  protocolErrorType,
   type RangeReader,
 } from "@conversation-export/bus";
 import { arrivalHeaders, replayHeaders, replaysOf } from "@conversation-export/domain";
@@ -17,6 +18,11 @@ import { deadLetterKey, type ReplayStore } from "@conversation-export/warehouse"
 import { readOriginals } from "./read-originals.ts";
 
 const SEND_BYTES = 8 * 1024 * 1024;
+
+/** Every other refusal can be mended, and the dead letter is then sent. */
+const TOO_LARGE: ReadonlySet<string | undefined> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"]);
+
+type Outgoing = { readonly message: OutgoingMessage; readonly deadLetter: DeadLetter };
 
 /** Ranges are fixed at the start: new dead letters lie after them. */
 export type ReplayState = {
@@ -30,7 +36,14 @@ const nothing = (dryRun: boolean): ReplayResult => ({
   read: 0,
   replayed: 0,
   byReason: [],
-  skipped: { notMatching: 0, replayedBefore: 0, tooManyReplays: 0, withoutPayload: 0, unreadable: 0 },
+  skipped: {
+    notMatching: 0,
+    replayedBefore: 0,
+    tooManyReplays: 0,
+    withoutPayload: 0,
+    tooLarge: 0,
+    unreadable: 0,
+  },
 });
 
 const instantOf = (text: string | null): number | null => (text === null ? null : Date.parse(text));
@@ -126,20 +139,35 @@ export const createReplay = (deps: {
 
       const replay = async (topic: string, topicId: string | null, chosen: readonly DeadLetter[]) => {
         const complete: DeadLetter[] = [];
-        let messages: OutgoingMessage[] = [];
+        const tooLarge = new Set<DeadLetter>();
+        let messages: Outgoing[] = [];
         let bytes = 0;
+        const sendOrSkip = async (all: readonly Outgoing[]): Promise<void> => {
+          try {
+            signal.throwIfAborted();
+            // The producer waits for brokers without end.
+            const sent = producer.send(
+              topic,
+              all.map(({ message }) => message),
+            );
+            await unlessAborted(sent, signal);
+          } catch (error) {
+            const [first] = all;
+            if (first === undefined || !TOO_LARGE.has(protocolErrorType(error))) throw error;
+            if (all.length === 1) tooLarge.add(first.deadLetter);
+            else for (const one of all) await sendOrSkip([one]);
+          }
+        };
         const send = async (): Promise<void> => {
           signal.throwIfAborted();
-          // The producer waits for brokers without end.
-          if (!data.dryRun && messages.length > 0)
-            await unlessAborted(producer.send(topic, messages), signal);
+          if (!data.dryRun && messages.length > 0) await sendOrSkip(messages);
           messages = [];
           bytes = 0;
         };
         for (const deadLetter of chosen) {
-          const own: OutgoingMessage[] = [];
+          const own: Outgoing[] = [];
           const onMessage = async (source: BusMessage): Promise<void> => {
-            own.push(await toMessage(source, deadLetter));
+            own.push({ message: await toMessage(source, deadLetter), deadLetter });
             bytes += source.value?.length ?? 0;
             if (bytes < SEND_BYTES) return;
             messages.push(...own.splice(0));
@@ -154,14 +182,16 @@ export const createReplay = (deps: {
           complete.push(deadLetter);
         }
         await send();
-        if (complete.length === 0) return;
+        const replayed = complete.filter((deadLetter) => !tooLarge.has(deadLetter));
+        counts.skipped.tooLarge += complete.length - replayed.length;
+        if (replayed.length === 0) return;
         if (!data.dryRun) {
-          await store.add(complete, runId, topicId);
-          for (const [reason, sent] of Map.groupBy(complete, (deadLetter) => deadLetter.reason)) {
+          await store.add(replayed, runId, topicId);
+          for (const [reason, sent] of Map.groupBy(replayed, (deadLetter) => deadLetter.reason)) {
             onReplayed(topic, reason, sent.length);
           }
         }
-        for (const deadLetter of complete) noteReplayed(deadLetter);
+        for (const deadLetter of replayed) noteReplayed(deadLetter);
       };
 
       for (const range of ranges) {

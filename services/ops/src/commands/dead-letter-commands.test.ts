@@ -1,7 +1,14 @@
 import { expect, it } from "vitest";
 import { nothingReplayed } from "./dead-letter-commands.ts";
 
-const NONE = { notMatching: 3, replayedBefore: 0, tooManyReplays: 0, withoutPayload: 1, unreadable: 0 };
+const NONE = {
+  notMatching: 3,
+  replayedBefore: 0,
+  tooManyReplays: 0,
+  withoutPayload: 1,
+  tooLarge: 0,
+  unreadable: 0,
+};
 const asked = { again: false, maxReplays: 3, dryRun: false };
 
 it("says which option takes dead letters that were left out", () => {
