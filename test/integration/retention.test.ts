@@ -2,6 +2,7 @@ import { text } from "node:stream/consumers";
 import type { ExportRecord } from "@conversation-export/domain";
 import {
   createErasureStore,
+  createReconcileStore,
   createRetentionStore,
   type Expired,
   RETENTION_TABLES,
@@ -283,6 +284,26 @@ describe("records with several dates", () => {
     expect(await warehouse.sql("SELECT count() FROM erasure_keys")).toBe("0");
     await eraseAll([{ clientId: "short", before: DAY_0 }]);
     for (const first of Object.keys(orders)) expect(await countsOf(`here-${first}`), first).toEqual(NONE);
+  });
+
+  it("are known to a reconciliation as erased under all their dates, unless they came again", async () => {
+    const young = ["gone", "again"].flatMap((id) => exported(id, 1, YOUNG));
+    await writeAll(young, ...["gone", "again"].map((id) => exported(id, 2, OLD)), exported("kept", 1, YOUNG));
+    const begun = Date.now() * 1_000;
+    await eraseAll(CUTOFFS);
+    await write(exported("again", 0, YOUNG));
+    const session = warehouse.session("jobs");
+    const reconcile = createReconcileStore({ session, now: Date.now, holder: "test" });
+    const exports = [...young, ...exported("kept", 1, YOUNG)];
+    for (const type of ["conversation.exported", "message.exported"] as const) {
+      const ofType = exports.filter((one) => one.type === type);
+      const [gone, ...others] = await reconcile.deleted(type, ofType, begun);
+      expect(gone, type).toMatchObject({ dateCreated: OLD });
+      expect(gone?.deletedAt).toBeGreaterThanOrEqual(begun);
+      expect(others).toEqual([null, null]);
+      const later = Date.now() * 1_000 + 10 * SECOND;
+      expect(await reconcile.deleted(type, ofType, later)).toEqual([null, null, null]);
+    }
   });
 
   it("are not published as gone when the rows under their old date went before", async () => {

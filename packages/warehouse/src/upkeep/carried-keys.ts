@@ -29,7 +29,11 @@ export const ofDates = (created: string, id: string): string =>
   `(client_id, ${created}, ${id}) GLOBAL IN ${ofRun(DATED, "client_id, date_created, id")}`;
 
 /** With the parameter `run`. */
-export type Ask = <Row>(name: StatementName, query: string) => Promise<Row[]>;
+export type Ask = <Row>(
+  name: StatementName,
+  query: string,
+  more?: Readonly<Record<string, unknown>>,
+) => Promise<Row[]>;
 
 /** @throws WarehouseError from every method */
 export const createCarriedKeys = (deps: {
@@ -56,10 +60,14 @@ export const createCarriedKeys = (deps: {
         date_created: formatTimestampZ(date),
       }));
       const parameters = { run };
-      const ask: Ask = async <Row>(name: StatementName, query: string): Promise<Row[]> => {
+      const ask: Ask = async <Row>(
+        name: StatementName,
+        query: string,
+        more: Readonly<Record<string, unknown>> = {},
+      ): Promise<Row[]> => {
         const found: Row[] = [];
-        for await (const chunk of session.chunks<Row>(name, query, { parameters, signal }))
-          found.push(...chunk);
+        const options = { parameters: { ...parameters, ...more }, signal };
+        for await (const chunk of session.chunks<Row>(name, query, options)) found.push(...chunk);
         return found;
       };
       try {

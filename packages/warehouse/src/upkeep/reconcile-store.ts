@@ -10,6 +10,7 @@ import {
   versionNumber,
 } from "@conversation-export/domain";
 import type { Version } from "@conversation-export/domain";
+import { micros } from "../session/micros-sql.ts";
 import { readServerTime } from "../session/server-time.ts";
 import type { Session } from "../session/session.ts";
 import { erasedNames } from "../pages/sql/erased-sql.ts";
@@ -37,6 +38,9 @@ export type ComparedOffset = { topic: string; topicId: string | null; partition:
 
 export type Lacking = RecordTable | typeof CHANGES;
 
+/** `deletedAt`: of the last; `dateCreated`: the earliest of all. */
+export type DeletedDates = { readonly deletedAt: Micros; readonly dateCreated: Micros };
+
 /** @throws WarehouseError from every method */
 export type ReconcileStore = {
   /** For up to ten thousand exports; null: all lists and the change feed have this version or a later one. */
@@ -45,6 +49,13 @@ export type ReconcileStore = {
     exports: readonly CarriedExport[],
     signal?: AbortSignal,
   ): Promise<(Lacking | null)[]>;
+  /** Published deletions since `since` of records without a row, under any date; null: none. */
+  deleted(
+    type: EventType,
+    exports: readonly CarriedExport[],
+    since: Micros,
+    signal?: AbortSignal,
+  ): Promise<(DeletedDates | null)[]>;
   /** Under this date: under later ones a record may be kept. Stores only hashed ids. */
   present(type: EventType, exports: readonly CarriedExport[], signal?: AbortSignal): Promise<boolean[]>;
   sweep(alive: Alive): Promise<void>;
@@ -63,6 +74,7 @@ const nameOf = ({ clientId, id }: Pick<CarriedExport, "clientId" | "id">): strin
 
 type Found = readonly [client: string, id: string, version: string];
 type FoundLive = readonly [...Found, uploadedAt: string];
+type FoundDeletion = readonly [client: string, id: string, deletedAt: string, dateCreated: string];
 type FoundEntry = readonly [client: string, id: string, storedAt: string];
 type FoundHandoff = readonly [client: string, id: string, target: string, kind: number, version: string];
 
@@ -88,6 +100,14 @@ const publishedSql = (
       (SELECT client_id, arrayJoin([toDateTime(u), toDateTime(u) + 1]) FROM (${liveRows(type)}))
     AND (client_id, id) GLOBAL IN ${ofRun(CARRIED, "client_id, id")}
   GROUP BY client_id, id`;
+
+const deletedSql = (type: EventType): string =>
+  `SELECT client_id, id, toString(toUnixTimestamp64Micro(max(stored_at))), toString(toUnixTimestamp64Micro(min(date_created)))
+    FROM changes WHERE client_id GLOBAL IN ${ofRun(CARRIED, "client_id")} AND kind = '${OWN_TABLE_OF[type].kind}'
+      AND deleted AND stored_at >= ${micros("since")}
+      AND (client_id, id) GLOBAL IN ${ofRun(CARRIED, "client_id, id")}
+      AND (client_id, id) GLOBAL NOT IN (SELECT client_id, id FROM (${liveRows(type)}))
+    GROUP BY client_id, id`;
 
 /** Of equal versions the later upload is live. */
 const INDEXED = `SELECT client_id, conversation_id, toString(version) FROM conversation_updates
@@ -188,6 +208,20 @@ export const createReconcileStore = (deps: {
       const second = await lookUp(type, others, signal);
       let at = 0;
       return first.map((lack) => (lack === null ? null : (second[at++] ?? null)));
+    },
+    deleted: async (type, exports, since, signal) => {
+      if (exports.length === 0) return [];
+      const keys = [...new Map(exports.map((one) => [nameOf(one), keyOf(one)])).values()];
+      const rows = await noted.during(keys, { type, signal }, (ask) =>
+        ask<FoundDeletion>("reconcile.deleted", deletedSql(type), { since }),
+      );
+      const found = new Map(
+        rows.map(([clientId, id, deletedAt, dateCreated]) => [
+          nameOf({ clientId, id }),
+          { deletedAt: Number(deletedAt), dateCreated: Number(dateCreated) },
+        ]),
+      );
+      return exports.map((one) => found.get(nameOf(one)) ?? null);
     },
     present: async (type, exports, signal) => {
       if (exports.length === 0) return [];

@@ -59,6 +59,7 @@ it("reads no further partition when one has failed", async () => {
       store: {
         lacking: () => Promise.reject(new Error("ClickHouse is away")),
         present: () => Promise.resolve([]),
+        deleted: () => Promise.resolve([]),
       },
       suppresses: async (records) => records.map(() => false),
       isExpired: () => false,
@@ -96,6 +97,7 @@ const missingBehind = async (arrivedAt: number, messages: readonly BusMessage[])
       store: {
         lacking: (_type, exports) => Promise.resolve(exports.map(() => "messages" as const)),
         present: () => Promise.resolve([]),
+        deleted: () => Promise.resolve([]),
       },
       suppresses: async (records) => records.map(() => false),
       isExpired: () => false,

@@ -8,6 +8,7 @@ import type {
 import {
   arrivalTimeOf,
   busPositionOf,
+  END_OF_TIME,
   type EventType,
   type ExportRecord,
   OWN_TABLE_OF,
@@ -38,7 +39,7 @@ export const reconcileHour = async (
   deps: {
     readonly reader: Pick<RangeReader, "read">;
     readonly deadLetters: Pick<DeadLetterReader, "list">;
-    readonly store: Pick<ReconcileStore, "lacking" | "present">;
+    readonly store: Pick<ReconcileStore, "deleted" | "lacking" | "present">;
     /** true: erased. */
     readonly suppresses: (records: readonly ExportRecord[]) => Promise<readonly boolean[]>;
     /** true: older than its client keeps. */
@@ -179,7 +180,17 @@ export const reconcileHour = async (
       if (unexplained.size === 0) break;
     }
   }
-  for (const all of unexplained.values()) for (const one of all) differ(one, "missing", one.table);
+  const left = [...unexplained.values()].flat();
+  const since = Math.min(...left.map(({ message }) => message.timestamp * 1_000), END_OF_TIME);
+  const deleted = await store.deleted(type, recordsOf(left), Math.max(since, 0), signal);
+  for (const [index, one] of left.entries()) {
+    const { record, message, table } = one;
+    const { deletedAt, dateCreated } = deleted[index] ?? { deletedAt: 0, dateCreated: record.dateCreated };
+    // Retention erases a record under all its dates when the live one has expired.
+    if (deletedAt > message.timestamp * 1_000 && isExpired({ ...record, dateCreated }))
+      count(record.clientId, "expired");
+    else differ(one, "missing", table);
+  }
 
   const byClient = [...clients]
     .map(([clientId, fates]) => ({ clientId, ...fates }))

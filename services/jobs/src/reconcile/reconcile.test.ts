@@ -61,6 +61,7 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
     until: null as ReconciledUntil | null,
     state: undefined as ReconcileState | undefined,
     savesLeft: Number.POSITIVE_INFINITY,
+    deleted: null as { at: number; created: number } | null,
     now: NOW,
     serverTime: NOW,
     read: new Set<number>(),
@@ -121,6 +122,11 @@ function setup(given: readonly { id: string; timestamp: number; value: Buffer | 
         return Promise.resolve(exports.map(({ id }) => (world.unreadable.has(id) ? "messages" : null)));
       },
       present: (_type, exports) => Promise.resolve(exports.map(({ id }) => !world.unreadable.has(id))),
+      deleted: (_type, exports) => {
+        const { deleted } = world;
+        const dates = deleted && { deletedAt: deleted.at * 1_000, dateCreated: deleted.created * 1_000 };
+        return Promise.resolve(exports.map(() => dates));
+      },
       sweep: () => Promise.reject(new Error("not asked for")),
       serverTime: () => Promise.resolve(world.serverTime),
       loadUntil: () => Promise.resolve(world.until),
@@ -208,6 +214,19 @@ it("counts what a shorter retention has erased as missing, once the retention is
     world.until = null;
     await expect(run()).rejects.toMatchObject({ code: "records_missing" });
   }
+});
+
+it("counts a record as expired that retention has erased under another date", async () => {
+  const { run, world } = setup([message("corrected", LAST + 1)]);
+  const old = LAST - 40 * 24 * HOUR;
+  world.unreadable = new Set(["corrected"]);
+  world.clients = [{ clientId: "acme", retentionDays: 30 }];
+  for (const deleted of [null, { at: LAST, created: old }, { at: LAST + 2, created: LAST }]) {
+    world.deleted = deleted;
+    await expect(run()).rejects.toMatchObject({ code: "records_missing" });
+  }
+  world.deleted = { at: LAST + 2, created: old };
+  expect((await run()).hours).toMatchObject([{ clients: [{ expired: 1, missing: 0 }] }]);
 });
 
 it("fails with the places of what is missing, and finds the same when it is tried again", async () => {
