@@ -39,7 +39,7 @@ export type ComparedOffset = { topic: string; topicId: string | null; partition:
 export type Lacking = RecordTable | typeof CHANGES;
 
 /** `deletedAt`: of the last; `dateCreated`: the earliest of all. */
-export type DeletedDates = { readonly deletedAt: Micros; readonly dateCreated: Micros };
+type DeletedDates = { readonly deletedAt: Micros; readonly dateCreated: Micros };
 
 /** @throws WarehouseError from every method */
 export type ReconcileStore = {
