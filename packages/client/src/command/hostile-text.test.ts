@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Answer, error, json, LINES, raw } from "../http/test-server.fixture.ts";
 import { LIST, usePlace } from "./command.fixture.ts";
-import { beginFirstPass, FUTURE } from "./service.fixture.ts";
+import { beginFirstPass } from "./service.fixture.ts";
 
 const place = usePlace();
 const HOSTILE = "\u001b]0;owned\u0007\u001b[31m\u009b2J\r\u202e\u2066\u2028\u200b";
@@ -88,7 +88,7 @@ it.each<[string, readonly Answer[], string]>([
 it("watermarks and ids show what is in them, also to verify", async () => {
   const id = `${HOSTILE}${"x".repeat(400)}`;
   place.service.put(id, 1);
-  place.service.report(FUTURE);
+  place.service.moveOn();
   const copy = join(place.root, "copy");
   await pull(copy);
   const file = join(copy, "conversations/00000001.ndjson");

@@ -203,7 +203,7 @@ describe("verify", () => {
     const [a = "", b = ""] = readFileSync(file, "utf8").split("\n");
     writeFileSync(file, `${a.replace('"csat":1', '"csat":7')}\n${b.replace('"b"', '"x"')}\n`);
     place.service.put("c", 2);
-    place.service.report(FUTURE);
+    place.service.moveOn();
     const { code, out } = await command(["verify", "--to", folder(), "--json"]);
     expect(code).toBe(5);
     expect(JSON.parse(out)).toMatchObject({

@@ -16,7 +16,8 @@ export type Service = {
   put(id: string, value: unknown): void;
   remove(id: string): void;
   next(...answers: Answer[]): void;
-  report(watermark: string): void;
+  /** From now on each answer has a watermark a minute later. */
+  moveOn(): void;
 };
 
 export type Stored = { readonly _id: string; readonly date_created: string; readonly csat: unknown };
@@ -34,6 +35,7 @@ export const startService = async (): Promise<Service> => {
   const records = new Map<string, Stored>();
   let entries: string[] = [];
   let watermark = WATERMARK;
+  let stepMs = 0;
   const special: Answer[] = [];
   const deleted = { deleted: true, deleted_at: WATERMARK };
 
@@ -46,6 +48,7 @@ export const startService = async (): Promise<Service> => {
     const url = new URL(request.url ?? "", "http://x");
     if (request.headers.authorization !== "Bearer k") return error(401, "unauthorized")(response, request);
     if (!url.pathname.endsWith("conversations")) return error(403, "authorization_error")(response, request);
+    if (stepMs > 0) watermark = new Date(Date.parse(watermark) + stepMs).toISOString();
     if (url.pathname.includes("/changes/")) {
       const since = url.searchParams.get("stored_since") === null ? 0 : entries.length;
       const data = changesFrom(Number(url.searchParams.get("cursor") ?? since));
@@ -73,6 +76,6 @@ export const startService = async (): Promise<Service> => {
       entries = [...entries, id];
     },
     next: (...answers) => void special.push(...answers),
-    report: (reported) => (watermark = reported),
+    moveOn: () => void (stepMs = 60_000),
   };
 };

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { createCaller } from "../http/caller.ts";
 import { json, startServer } from "../http/test-server.fixture.ts";
 import { createStreams } from "../lists/streams.ts";
@@ -11,11 +11,16 @@ const blockOf = (records: readonly object[]) => ({
   lines: records.length,
 });
 
-/** `changed`: ids in the change feed. */
+type Feed = { readonly ids: readonly string[]; readonly watermark: string | null };
+
 const verified = (
   copy: readonly object[],
   remote: readonly object[],
-  { since = null, changed = [] }: { since?: string | null; changed?: readonly string[] },
+  {
+    since = null,
+    feed = () => ({ ids: [], watermark: null }),
+    sleep = () => undefined,
+  }: { since?: string | null; feed?: () => Feed; sleep?: (ms: number) => void },
 ) =>
   verifyList(
     {
@@ -23,13 +28,15 @@ const verified = (
         window: async function* () {
           yield blockOf(remote);
         },
-        changesPage: () =>
-          Promise.resolve({
-            ...blockOf(changed.map((_id) => ({ _id }))),
+        changesPage: () => {
+          const { ids, watermark } = feed();
+          return Promise.resolve({
+            ...blockOf(ids.map((_id) => ({ _id }))),
             cursor: "2",
             endOfStream: true,
-            watermark: "2126-01-01T00:00:00Z",
-          }),
+            watermark,
+          });
+        },
       } as never,
       target: {
         state: () => ({ cursor: "1", since, fields: null, watermark: null, firstPass: null }),
@@ -38,14 +45,55 @@ const verified = (
           for (const one of copy) yield JSON.stringify(one);
         },
       } as never,
-      now: Date.now,
-      sleep: () => Promise.resolve(),
+      sleep: (ms) => Promise.resolve(sleep(ms)),
       maxHeld: 10,
     },
     "conversations",
   );
 
+const feedOf =
+  (ids: readonly string[]): (() => Feed) =>
+  () => ({ ids, watermark: null });
+
 const many = (count: number, csat: number) => Array.from({ length: count }, (_, at) => record(at, csat));
+
+it.each([
+  -600_000, -10_000, 0, 600_000,
+])("awaits what the feed shows later, with a clock that is %d ms ahead", async (ahead) => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    const stored = Date.parse("2026-10-05T00:00:01Z");
+    let at = stored;
+    const feed = (): Feed => {
+      const stable = at - 6_000;
+      const watermark = new Date(Math.floor(stable / 4_000) * 4_000).toISOString();
+      return { ids: stable >= stored ? ["r2"] : [], watermark };
+    };
+    const sleep = (ms: number): void => {
+      at += ms;
+      vi.setSystemTime(at + ahead);
+    };
+    sleep(0);
+    const result = await verified(many(2, 1).slice(0, 1), [record(0, 1), record(2, 1)], { feed, sleep });
+    expect(result).toMatchObject({ changed: 1, missing: 0 });
+    expect(isEqual(result)).toBe(true);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it.each([
+  null,
+  "2026-10-05T00:00:00.000000Z",
+])("waits a minute for a feed whose watermark stays %s", async (watermark) => {
+  let waited = 0;
+  const result = await verified([], [record(1, 1)], {
+    feed: () => ({ ids: [], watermark }),
+    sleep: (ms) => void (waited += ms),
+  });
+  expect(result).toMatchObject({ missing: 1 });
+  expect(waited).toBe(60_000);
+});
 
 it("looks at every record of a copy that began later, however many more the service has", async () => {
   const remote = many(5_000, 1);
@@ -61,9 +109,12 @@ it("looks at every record of a copy that began later, however many more the serv
 it("goes on to what has not changed when much has", async () => {
   const remote = many(100, 2);
   const changed = remote.map(({ _id }) => _id);
-  expect(await verified(many(100, 1), remote, { changed })).toMatchObject({ changed: 100, isWhole: true });
+  expect(await verified(many(100, 1), remote, { feed: feedOf(changed) })).toMatchObject({
+    changed: 100,
+    isWhole: true,
+  });
   const others = changed.filter((id) => id !== "r77");
-  const result = await verified(many(100, 1), remote, { changed: others });
+  const result = await verified(many(100, 1), remote, { feed: feedOf(others) });
   expect(result).toMatchObject({ different: 1, examples: ["r77"] });
   expect(isEqual(result)).toBe(false);
 });

@@ -23,7 +23,7 @@ export type Verified = {
   readonly isWhole: boolean;
 };
 
-type Deps = Pick<PullDeps, "streams" | "target" | "now"> & {
+type Deps = Pick<PullDeps, "streams" | "target"> & {
   readonly sleep: (ms: number) => Promise<void>;
   readonly maxHeld?: number;
 };
@@ -31,10 +31,10 @@ type Deps = Pick<PullDeps, "streams" | "target" | "now"> & {
 /** About 40 MB. */
 const MAX_HELD = 150_000;
 const MAX_EXAMPLES = 10;
-/** The change feed is behind the lists. */
-const BEHIND_MS = 2_000;
-const PATIENCE_MS = 60_000;
+/** The change feed and its watermark move in steps, seconds behind the lists. */
+const BEHIND_MS = 10_000;
 const POLL_MS = 500;
+const MAX_POLLS = 120;
 
 async function* remoteRecords({ streams }: Deps, list: ListName): AsyncGenerator<unknown, void> {
   if (!hasWindows(list)) {
@@ -137,19 +137,21 @@ const leaveOutChanged = async (
   differences: Differences,
 ): Promise<number> => {
   const before = sizeOfAll(differences);
-  const until = deps.now() + BEHIND_MS;
-  const deadline = deps.now() + PATIENCE_MS;
+  // By the service's clock, from which this machine's may differ.
+  let until: number | undefined;
   let from = cursor;
-  while (sizeOfAll(differences) > 0) {
+  for (let polls = 0; sizeOfAll(differences) > 0; ) {
     const page = await deps.streams.changesPage(list, { cursor: from, page_size: 10_000 });
     for (const line of textsOf(page.bytes)) {
       const id = idOf(line, () => `a change of ${list}`);
       for (const set of Object.values(differences)) set.delete(id);
     }
     from = page.cursor;
+    const reached = readInstant(page.watermark ?? "")?.ms;
+    if (reached !== undefined) until ??= reached + BEHIND_MS;
     if (!page.endOfStream) continue;
-    const reached = readInstant(page.watermark ?? "")?.ms ?? 0;
-    if (reached >= until || deps.now() >= deadline) break;
+    if ((reached ?? 0) >= (until ?? Infinity) || polls === MAX_POLLS) break;
+    polls += 1;
     await deps.sleep(POLL_MS);
   }
   return before - sizeOfAll(differences);
