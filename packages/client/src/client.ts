@@ -10,7 +10,7 @@ import type {
   Message,
   SmsTrigger,
 } from "./interface/types.ts";
-import { type Changes, walkChanges } from "./lists/changes.ts";
+import { type Changes, createChangesReader, walkChanges } from "./lists/changes.ts";
 import { type DeletionOf, KINDS, type ListName, type RecordOf, type WindowOf } from "./lists/kinds.ts";
 import { type Block, type ChangesTrailer, parseLine, textsOf, type Trailer } from "./lists/line-blocks.ts";
 import { walkPages } from "./lists/pages.ts";
@@ -87,6 +87,7 @@ async function* recordsOf<T, Last>(blocks: AsyncGenerator<Block, Last>): AsyncGe
 
 export const createClient = (options: ClientOptions): Client => {
   const caller = createCaller(options);
+  const readChanges = createChangesReader(caller);
   const streams = createStreams(caller);
   const walk = <List extends ListName>(list: List, query: Query, pageSize: number | undefined) => {
     const { path, link, size } = KINDS[list];
@@ -99,7 +100,7 @@ export const createClient = (options: ClientOptions): Client => {
     endUsers: ({ externalId, from, pageSize } = {}) =>
       walk("end_users", { external_id: externalId, cursor: from }, pageSize),
     lines: (list, window) => recordsOf(streams.window(list, window)),
-    changes: (list, given = {}) => walkChanges(caller, list, changesQuery(given)),
+    changes: (list, given = {}) => walkChanges(readChanges, list, changesQuery(given)),
     changeLines: (list, given = {}) =>
       recordsOf(streams.changes(list, changesQuery(given as ChangesOptions))),
     requestErasure: async (person) => {

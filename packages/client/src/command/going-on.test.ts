@@ -54,6 +54,22 @@ describe("a long catch-up", () => {
     expect(readFileSync(name, "utf8")).toBe(`${record}\n{"_id":"b"}\n`);
   });
 
+  it("asks for smaller pages where records are large", async () => {
+    const tooLong = raw(200, "application/json", " ".repeat(17 * 1024 * 1024));
+    const large = [{ _id: "a", csat: "x".repeat(5 * 1024 * 1024) }];
+    answer(tooLong, tooLong, changes(large, "1", false), changes(dated("b"), "2", false), changes([], "3"));
+    expect(await pull("--since", "2026-10-04T12:00:00Z")).toMatchObject({ code: 0 });
+    expect(storedIds()).toEqual(["a", "b"]);
+    const asked = place.service.server.asked.map((path) => new URL(path, "http://x").searchParams);
+    expect(asked.map((query) => [query.get("cursor"), query.get("page_size")])).toEqual([
+      [null, "5000"],
+      [null, "2500"],
+      [null, "1250"],
+      ["1", "1250"],
+      ["2", "2500"],
+    ]);
+  });
+
   it("leaves no file when nothing came", async () => {
     place.service.put("a", 1);
     await pull();

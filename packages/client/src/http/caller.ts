@@ -1,4 +1,10 @@
-import { apiError, ExportAnswerError, ExportConnectionError, hadNoEffect } from "./errors.ts";
+import {
+  apiError,
+  ExportAnswerError,
+  ExportConnectionError,
+  hadNoEffect,
+  LongAnswerError,
+} from "./errors.ts";
 import { troubleOf } from "./connection-trouble.ts";
 import { createRetry, reasonOf, type Retry, type RetryOptions } from "./retry.ts";
 import { visibleText } from "./visible-text.ts";
@@ -14,6 +20,8 @@ export type Call = {
   /** Makes it a POST of JSON. */
   readonly body?: unknown;
   readonly idempotencyKey?: string;
+  /** Of JSON; 256 MiB by default. */
+  readonly maxBytes?: number | undefined;
 };
 
 export type Opened = {
@@ -28,7 +36,7 @@ export type Opened = {
 export type Caller = {
   /** Repeated until an answer begins. @throws ExportApiError, ExportConnectionError */
   open(call: Call): Promise<Opened>;
-  /** Repeated until complete. */
+  /** Repeated until complete. @throws LongAnswerError */
   json(call: Call): Promise<{ readonly headers: Headers; readonly value: unknown; readonly text: string }>;
   readonly retry: Retry;
 };
@@ -94,15 +102,16 @@ async function* chunksOf(response: Response, watch: Watch, host: string): AsyncG
   }
 }
 
-/** A page of 10,000 records is far smaller. */
-const MAX_TEXT_LENGTH = 256 * 1024 * 1024;
+const MAX_BYTES = 256 * 1024 * 1024;
 
-const textOf = async (chunks: AsyncGenerator<Uint8Array, void>): Promise<string> => {
+const textOf = async (chunks: AsyncGenerator<Uint8Array, void>, maxBytes = MAX_BYTES): Promise<string> => {
   const decoder = new TextDecoder();
   let text = "";
+  let bytes = 0;
   for await (const chunk of chunks) {
+    bytes += chunk.byteLength;
+    if (bytes > maxBytes) throw new LongAnswerError(maxBytes);
     text += decoder.decode(chunk, { stream: true });
-    if (text.length > MAX_TEXT_LENGTH) throw new ExportAnswerError("the answer does not end");
   }
   return text + decoder.decode();
 };
@@ -210,7 +219,7 @@ export const createCaller = (options: ClientOptions): Caller => {
     json: (call) =>
       repeat(call, async () => {
         const { headers, chunks } = await send(call);
-        const text = await textOf(chunks);
+        const text = await textOf(chunks, call.maxBytes);
         return { headers, value: parse(text, headers), text };
       }),
   };

@@ -53,6 +53,13 @@ export class ExportAnswerError extends Error {
   }
 }
 
+/** A smaller page may help. */
+export class LongAnswerError extends ExportAnswerError {
+  constructor(maxBytes: number) {
+    super(`the answer has more than ${maxBytes} bytes`);
+  }
+}
+
 const RETRYABLE: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504]);
 
 export const isTransient = (error: unknown): boolean =>

@@ -1,10 +1,10 @@
 import type { Caller } from "../http/caller.ts";
-import { ExportAnswerError } from "../http/errors.ts";
+import { ExportAnswerError, LongAnswerError } from "../http/errors.ts";
 import type { ChangesQuery } from "../interface/types.ts";
 import { partsOf, valueTexts } from "./json-parts.ts";
 import type { DeletionOf, ListName, RecordOf } from "./kinds.ts";
 import type { Block } from "./line-blocks.ts";
-import { readPage, textOfMeta } from "./pages.ts";
+import { type Page, readPage, textOfMeta } from "./pages.ts";
 
 /** Store `cursor` with the records. */
 export type Changes<List extends ListName> = {
@@ -21,27 +21,56 @@ export const changesPath = (list: ListName): string => `/v2/export/changes/${lis
 const isDeletion = (change: object): change is DeletionOf[ListName] =>
   "deleted" in change && change.deleted === true;
 
-const readChanges = async (caller: Caller, list: ListName, query: ChangesQuery) => {
-  const page = await readPage<object>(caller, changesPath(list), query);
+type ChangesPage = Page<object> & Pick<Changes<ListName>, "cursor" | "endOfStream">;
+
+/** Repeated until complete, with fewer records if those are large. */
+export type ReadChanges = (list: ListName, query: ChangesQuery) => Promise<ChangesPage>;
+
+const DEFAULT_PAGE_SIZE = 1_000;
+/** A page takes several times as much memory. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
+const changesPageOf = (page: Page<object>, from: string | null | undefined): ChangesPage => {
   const cursor = textOfMeta(page.meta, "next_cursor");
   const endOfStream = page.meta["end_of_stream"];
   if (cursor === null || typeof endOfStream !== "boolean") {
     throw new ExportAnswerError("a page of changes has no next_cursor or end_of_stream");
   }
-  if (!endOfStream && cursor === query.cursor) {
+  if (!endOfStream && cursor === from) {
     throw new ExportAnswerError("the cursor of the changes repeats itself before their end");
   }
   return { ...page, cursor, endOfStream };
 };
 
+export const createChangesReader = (caller: Caller): ReadChanges => {
+  // Kept, since large records follow each other.
+  let maxSize = Infinity;
+  return async (list, query) => {
+    const asked = query.page_size ?? DEFAULT_PAGE_SIZE;
+    for (;;) {
+      const size = Math.min(asked, maxSize);
+      const sized = size === asked ? query : { ...query, page_size: size };
+      const maxBytes = size === 1 ? undefined : MAX_BYTES;
+      try {
+        const page = await readPage<object>(caller, changesPath(list), sized, maxBytes);
+        if (size === maxSize && page.text.length < MAX_BYTES / 8) maxSize *= 2;
+        return changesPageOf(page, query.cursor);
+      } catch (error) {
+        if (!(error instanceof LongAnswerError) || size === 1) throw error;
+        maxSize = Math.ceil(size / 2);
+      }
+    }
+  };
+};
+
 export async function* walkChanges<List extends ListName>(
-  caller: Caller,
+  readChanges: ReadChanges,
   list: List,
   begin: ChangesQuery,
 ): AsyncGenerator<Changes<List>, void> {
   let query: ChangesQuery = begin;
   for (;;) {
-    const { data, cursor, endOfStream, watermark } = await readChanges(caller, list, query);
+    const { data, cursor, endOfStream, watermark } = await readChanges(list, query);
     yield {
       records: data.filter((change) => !isDeletion(change)) as RecordOf[List][],
       deletions: data.filter(isDeletion) as DeletionOf[List][],
@@ -56,12 +85,7 @@ export async function* walkChanges<List extends ListName>(
 
 export type ChangesBlock = Block & Pick<Changes<ListName>, "cursor" | "endOfStream" | "watermark">;
 
-export const readChangesBlock = async (
-  caller: Caller,
-  list: ListName,
-  query: ChangesQuery,
-): Promise<ChangesBlock> => {
-  const { text, cursor, endOfStream, watermark } = await readChanges(caller, list, query);
+export const changesBlockOf = ({ text, cursor, endOfStream, watermark }: ChangesPage): ChangesBlock => {
   const texts = partsOf(valueTexts(text).get("data") ?? "");
   // White space in JSON may be newlines.
   const lines = texts.map((text) => `${text.replaceAll("\n", " ")}\n`);

@@ -12,8 +12,13 @@ export type Page<T> = {
 };
 
 /** @throws ExportAnswerError */
-export const readPage = async <T>(caller: Caller, path: string, query?: Query): Promise<Page<T>> => {
-  const { headers, value, text } = await caller.json({ path, ...(query !== undefined && { query }) });
+export const readPage = async <T>(
+  caller: Caller,
+  path: string,
+  query: Query = {},
+  maxBytes?: number,
+): Promise<Page<T>> => {
+  const { headers, value, text } = await caller.json({ path, query, maxBytes });
   if (!isObject(value) || !Array.isArray(value["data"]) || !isObject(value["meta"])) {
     throw new ExportAnswerError(`the answer of ${path} is not a page`);
   }

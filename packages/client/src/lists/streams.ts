@@ -1,7 +1,7 @@
 import type { Caller, Query } from "../http/caller.ts";
 import { ExportAnswerError } from "../http/errors.ts";
 import type { ChangesQuery } from "../interface/types.ts";
-import { type ChangesBlock, changesPath, readChangesBlock } from "./changes.ts";
+import { type ChangesBlock, changesBlockOf, changesPath, createChangesReader } from "./changes.ts";
 import { KINDS, type ListName, type WindowOf } from "./kinds.ts";
 import { type Block, type ChangesTrailer, lineBlocks, type Trailer } from "./line-blocks.ts";
 import { readPage, textOfMeta } from "./pages.ts";
@@ -19,7 +19,7 @@ export type Streams = {
   ): AsyncGenerator<PlacedBlock, Trailer>;
   /** Of any list, without its order of dates. */
   records(list: ListName): AsyncGenerator<unknown, void>;
-  /** Repeated until complete. */
+  /** May have fewer records than were asked for. */
   changesPage(list: ListName, query: ChangesQuery): Promise<ChangesBlock>;
   /** @throws ExportConnectionError when it breaks off */
   changes(list: ListName, query: ChangesQuery): AsyncGenerator<Block, ChangesTrailer>;
@@ -50,24 +50,27 @@ async function* recordsOf(caller: Caller, list: ListName): AsyncGenerator<unknow
   }
 }
 
-export const createStreams = (caller: Caller): Streams => ({
-  window: (list, window, place) => {
-    const { path, id } = KINDS[list];
-    const { query, field } = windowQuery(window);
-    const open = (since: string | undefined) => {
-      const from = since === undefined ? {} : { [SINCE[field]]: since };
-      return openLines(caller, path, { ...query, ...from });
-    };
-    return windowBlocks({ open, retry: caller.retry, names: { id, date: field }, place });
-  },
-  records: (list) => recordsOf(caller, list),
-  changesPage: (list, query) => readChangesBlock(caller, list, query),
-  changes: async function* (list, query) {
-    const blocks = lineBlocks<ChangesTrailer>(await openLines(caller, changesPath(list), query));
-    const trailer = yield* blocks;
-    if (typeof trailer.next_cursor !== "string" || !trailer.end_of_stream) {
-      throw new ExportAnswerError("the trailer of changes has no next_cursor or end_of_stream");
-    }
-    return trailer;
-  },
-});
+export const createStreams = (caller: Caller): Streams => {
+  const readChanges = createChangesReader(caller);
+  return {
+    window: (list, window, place) => {
+      const { path, id } = KINDS[list];
+      const { query, field } = windowQuery(window);
+      const open = (since: string | undefined) => {
+        const from = since === undefined ? {} : { [SINCE[field]]: since };
+        return openLines(caller, path, { ...query, ...from });
+      };
+      return windowBlocks({ open, retry: caller.retry, names: { id, date: field }, place });
+    },
+    records: (list) => recordsOf(caller, list),
+    changesPage: async (list, query) => changesBlockOf(await readChanges(list, query)),
+    changes: async function* (list, query) {
+      const blocks = lineBlocks<ChangesTrailer>(await openLines(caller, changesPath(list), query));
+      const trailer = yield* blocks;
+      if (typeof trailer.next_cursor !== "string" || !trailer.end_of_stream) {
+        throw new ExportAnswerError("the trailer of changes has no next_cursor or end_of_stream");
+      }
+      return trailer;
+    },
+  };
+};
