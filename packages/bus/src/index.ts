@@ -1,6 +1,6 @@
 export { type Admin, createAdmin, type NewTopic, type PartitionLag } from "./admin.ts";
 export type { Connection } from "./kafkajs/connection.ts";
-export { protocolErrorType } from "./kafkajs/errors.ts";
+export { isTooLarge } from "./kafkajs/errors.ts";
 export { createConsumer } from "./consumer/consumer.ts";
 export type { Consumer, ConsumerDeps, MessageSlice, Taken } from "./consumer/contract.ts";
 export {

@@ -27,6 +27,11 @@ export const protocolErrorType = (error: unknown): string | undefined => {
   return undefined;
 };
 
+const TOO_LARGE: ReadonlySet<string> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"]);
+
+/** Every other refusal of messages can be mended. */
+export const isTooLarge = (error: unknown): boolean => TOO_LARGE.has(protocolErrorType(error) ?? "");
+
 export const busError = (code: string, message: string, cause: unknown): ServiceError =>
   new ServiceError(code, `${message}: ${cause instanceof Error ? cause.message : String(cause)}`, {
     retryable: mayPass(cause),

@@ -1,9 +1,4 @@
-import {
-  type BusMessage,
-  type OutgoingMessage,
-  type Producer,
-  protocolErrorType,
-} from "@conversation-export/bus";
+import { type BusMessage, isTooLarge, type OutgoingMessage, type Producer } from "@conversation-export/bus";
 import { arrivalHeaders, deadLetterTopic, type Rejected, replaysOf } from "@conversation-export/domain";
 import { type Logger, ServiceError } from "@conversation-export/runtime";
 import { sendInSpan } from "../event-traces.ts";
@@ -46,11 +41,6 @@ export type DeadLetterSink = {
 
 const isRefused = (error: unknown): boolean =>
   error instanceof ServiceError && error.code === "produce" && !error.retryable;
-
-const TOO_LARGE: ReadonlySet<string | undefined> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"]);
-
-/** Every other cause can be mended, and the dead letter is then sent whole. */
-const isTooLarge = (error: unknown): boolean => isRefused(error) && TOO_LARGE.has(protocolErrorType(error));
 
 const never = (): boolean => false;
 

@@ -6,9 +6,9 @@ import {
   type DeadLetter,
   deadLetterFits,
   type DeadLetterReader,
+  isTooLarge,
   type OutgoingMessage,
   type Producer,
-  protocolErrorType,
   type RangeReader,
 } from "@conversation-export/bus";
 import { arrivalHeaders, replayHeaders, replaysOf } from "@conversation-export/domain";
@@ -18,9 +18,6 @@ import { deadLetterKey, type ReplayStore } from "@conversation-export/warehouse"
 import { readOriginals } from "./read-originals.ts";
 
 const SEND_BYTES = 8 * 1024 * 1024;
-
-/** Every other refusal can be mended, and the dead letter is then sent. */
-const TOO_LARGE: ReadonlySet<string | undefined> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"]);
 
 type Outgoing = { readonly message: OutgoingMessage; readonly deadLetter: DeadLetter };
 
@@ -153,7 +150,7 @@ export const createReplay = (deps: {
             await unlessAborted(sent, signal);
           } catch (error) {
             const [first] = all;
-            if (first === undefined || !TOO_LARGE.has(protocolErrorType(error))) throw error;
+            if (first === undefined || !isTooLarge(error)) throw error;
             if (all.length === 1) tooLarge.add(first.deadLetter);
             else for (const one of all) await sendOrSkip([one]);
           }
