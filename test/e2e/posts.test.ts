@@ -240,18 +240,12 @@ describe("requests that write", () => {
       expect(JSON.stringify(wrong.body)).not.toContain(EMAIL_PART);
     });
 
-    it("are 503 while Redis is away, and are taken when they come again, within a second as the same", async () => {
+    it("are 503 while Redis is away, without a trace, and are taken when they come again", async () => {
       await system.stack.redis.stop();
-      const received = async (): Promise<readonly { readonly id: string; readonly at: number }[]> => {
-        const rows = await system.sql(
-          `SELECT request_id, toUnixTimestamp64Milli(received_at) FROM data_subject_requests FINAL
-            WHERE email = '${EMAIL_PART}-redis@example.com' ORDER BY received_at`,
+      const stored = (): Promise<string> =>
+        system.sql(
+          `SELECT count() FROM data_subject_requests FINAL WHERE email = '${EMAIL_PART}-redis@example.com'`,
         );
-        return rows
-          .split("\n")
-          .map((row) => row.split("\t"))
-          .map(([id = "", at]) => ({ id, at: Number(at) }));
-      };
       try {
         const askedAt = performance.now();
         const refused = await erase("redis");
@@ -259,9 +253,7 @@ describe("requests that write", () => {
         expect(refused).toMatchObject({ status: 503, type: "internal_server_error" });
         expect(refused.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
         expect(refused.details).toMatch(/^error_id: /);
-        const [kept, ...others] = await received();
-        expect(others).toEqual([]);
-        expect((await get(`${V2}/${kept?.id}`)).body).toMatchObject({ status: "received" });
+        expect(Number(await stored())).toBe(0);
       } finally {
         await system.stack.redis.start();
       }
@@ -272,11 +264,7 @@ describe("requests that write", () => {
         return answer.status === 200;
       });
       expect(await erasureState(id)).toBe("waiting");
-      expect(await rowsOf(id)).toBe(1);
-      const all = await received();
-      expect(all.at(-1)?.id).toBe(id);
-      for (const [index, { at }] of all.slice(1).entries())
-        expect(at - (all[index]?.at ?? Number.NaN)).toBeGreaterThanOrEqual(1_000);
+      expect(Number(await stored())).toBe(1);
     });
   });
 
