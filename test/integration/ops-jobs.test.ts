@@ -372,7 +372,7 @@ describe("erase", () => {
     try {
       const done = await ops("erase", "--client", "acme", "--email", "Jane@Example.com", "--yes");
       expect(done.code).toBe(0);
-      const [, id = ""] = /([0-9a-f]{32}-0)/.exec(done.stdout) ?? [];
+      const [, id = ""] = /([0-9a-f]{32}-\d{10})/.exec(done.stdout) ?? [];
       expect(await requests.find("acme", id)).toMatchObject({
         status: "queued",
         subject: { email: "jane@example.com" },
@@ -392,7 +392,7 @@ describe("erase", () => {
       const words = ["erase", "--client", "acme", "--file", "-", "--yes"];
       const piped = await startProcess(words, JSON.stringify(body)).ended;
       expect(piped).toMatchObject({ code: 0 });
-      const [, pipedId = ""] = /([0-9a-f]{32}-0)/.exec(piped.stdout) ?? [];
+      const [, pipedId = ""] = /([0-9a-f]{32}-\d{10})/.exec(piped.stdout) ?? [];
       expect(await requests.find("acme", pipedId)).toMatchObject({
         subject: { email: null, identifiers: body.identifiers },
       });
