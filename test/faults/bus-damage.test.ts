@@ -33,7 +33,7 @@ const newTopic = async (): Promise<string> => {
   for (const batch of [0, 1, 2]) {
     await bus.producer.send(
       topic,
-      [0, 1, 2].map((index) => ({ key: null, value: `value ${3 * batch + index}` })),
+      [0, 1, 2].map((index) => ({ key: null, value: `value ${3 * batch + index}`, partition: 0 })),
     );
   }
   return topic;
