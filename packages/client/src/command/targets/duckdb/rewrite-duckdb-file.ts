@@ -7,11 +7,14 @@ import { publishFile, syncFile } from "../durable-file.ts";
 
 const named = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
+const qualified = (schema: unknown, table: unknown): string =>
+  `${named(String(schema))}.${named(String(table))}`;
+
 const tablesOf = async ({ rows }: Pick<DuckDbFile, "rows">): Promise<string[]> => {
   const found = await rows(
     "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database()",
   );
-  return found.map(([schema, table]) => `${named(String(schema))}.${named(String(table))}`);
+  return found.map(([schema, table]) => qualified(schema, table));
 };
 
 /** By table: those that its foreign keys name. */
@@ -21,9 +24,8 @@ const parentsOf = async ({ rows }: Pick<DuckDbFile, "rows">): Promise<ReadonlyMa
     `SELECT schema_name, table_name, referenced_table FROM duckdb_constraints()
       WHERE database_name = current_database() AND constraint_type = 'FOREIGN KEY'`,
   )) {
-    const of = `${named(String(schema))}.${named(String(table))}`;
-    const known = parents.get(of) ?? [];
-    parents.set(of, [...known, `${named(String(schema))}.${named(String(parent))}`]);
+    const of = qualified(schema, table);
+    parents.set(of, [...(parents.get(of) ?? []), qualified(schema, parent)]);
   }
   return parents;
 };
