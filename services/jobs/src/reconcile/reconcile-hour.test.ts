@@ -25,6 +25,15 @@ const message = (partition: number, offset = 0): BusMessage => ({
   timestamp: TIME,
 });
 
+const NO_ROWS = { present: () => Promise.resolve([]), deleted: () => Promise.resolve([]) };
+/** Neither erased nor expired. */
+const NOTHING_ELSE = {
+  suppresses: (records: readonly unknown[]) => Promise.resolve(records.map(() => false)),
+  isExpired: () => false,
+  maxTimeAheadMs: 60_000,
+  now: Date.now,
+};
+
 const work = (ranges: readonly BusRange[]) => ({
   hour: "2026-10-20T09:00:00Z",
   topic: "messages",
@@ -58,13 +67,9 @@ it("reads no further partition when one has failed", async () => {
       deadLetters: { async *list() {} },
       store: {
         lacking: () => Promise.reject(new Error("ClickHouse is away")),
-        present: () => Promise.resolve([]),
-        deleted: () => Promise.resolve([]),
+        ...NO_ROWS,
       },
-      suppresses: async (records) => records.map(() => false),
-      isExpired: () => false,
-      maxTimeAheadMs: 60_000,
-      now: Date.now,
+      ...NOTHING_ELSE,
     },
     work(Array.from({ length: 9 }, (_, partition) => ({ topic: "messages", partition, from: 0, to: 1 }))),
   );
@@ -96,13 +101,9 @@ const missingBehind = async (arrivedAt: number, messages: readonly BusMessage[])
       },
       store: {
         lacking: (_type, exports) => Promise.resolve(exports.map(() => "messages" as const)),
-        present: () => Promise.resolve([]),
-        deleted: () => Promise.resolve([]),
+        ...NO_ROWS,
       },
-      suppresses: async (records) => records.map(() => false),
-      isExpired: () => false,
-      maxTimeAheadMs: 60_000,
-      now: Date.now,
+      ...NOTHING_ELSE,
     },
     work([{ topic: "messages", partition: 0, from: 0, to: 9 }]),
   );
