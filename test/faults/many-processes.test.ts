@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fold } from "../reference/index.ts";
 import { compareExports } from "../compare/compare-exports.ts";
+import { fetchPatiently } from "../compare/patient-fetch.ts";
 import { createDelivery } from "../system/deliver.ts";
 import { ops } from "../system/ops.ts";
 import type { ServiceName, ServiceProcess } from "../system/service-process.ts";
@@ -71,7 +72,7 @@ const createClient = () => {
       turn += 1;
       const apiUrl = apis[turn % apis.length] ?? "";
       try {
-        const response = await fetch(`${apiUrl}/${PATH}`, {
+        const response = await fetchPatiently(`${apiUrl}/${PATH}`, {
           headers: { authorization: `Bearer ${keys.get("acme")}` },
         });
         JSON.parse(await response.text());

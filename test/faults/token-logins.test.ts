@@ -20,6 +20,7 @@ const FOLDER = join(ROOT, ".local/test-token-certificates");
 const SECRET = "token secret@P:/%2F+?#&-1";
 const WRONG = "wrong secret@P:/%2F+?#&-2";
 const ISSUER = "https://issuer.test";
+const SCOPE = "kafka";
 const AUDIENCE = "kafka-test";
 /** The shortest lifetime served; clients use half, and a login's session is shorter still. */
 const LIVES_SECONDS = 30;
@@ -78,7 +79,7 @@ describe("logins to Kafka by a token", () => {
       KAFKA_OAUTH_TOKEN_URL: endpoint.url,
       KAFKA_OAUTH_CLIENT_ID: "export",
       KAFKA_OAUTH_CLIENT_SECRET: SECRET,
-      KAFKA_OAUTH_SCOPE: "kafka",
+      KAFKA_OAUTH_SCOPE: SCOPE,
       KAFKA_OAUTH_EXTENSIONS: "logicalCluster=lkc-1&identityPoolId=pool-1",
     };
   });
@@ -162,13 +163,13 @@ describe("logins to Kafka by a token", () => {
 
     await flow("at first");
     const startedAt = performance.now();
-    const before = endpoint.given();
+    const before = endpoint.given(SCOPE);
     const seconds = (): number => (performance.now() - startedAt) / 1000;
     while (seconds() < LIVES_SECONDS + 10) await flow("past the end of the first token");
     // Producer and ingest are two processes with one token each, however many connections.
     const inTime = Math.ceil(seconds() / (LIVES_SECONDS * 0.4)) + 1;
-    expect(endpoint.given() - before).toBeGreaterThanOrEqual(4);
-    expect(endpoint.given() - before).toBeLessThanOrEqual(2 * inTime);
+    expect(endpoint.given(SCOPE) - before).toBeGreaterThanOrEqual(4);
+    expect(endpoint.given(SCOPE) - before).toBeLessThanOrEqual(2 * inTime);
 
     endpoint.mood = 503;
     await until("a renewal has failed", 40_000, () =>
@@ -204,9 +205,10 @@ describe("logins to Kafka by a token", () => {
   });
 
   it("a command asks for one token, also when it opens several connections", async () => {
-    const before = endpoint.given();
-    expect(await kafkaFound({})).toMatch(/^ok: answer at localhost:\d+$/);
-    expect(endpoint.given() - before).toBe(1);
+    // Ingest of the test before still renews its own.
+    const scope = "doctor";
+    expect(await kafkaFound({ KAFKA_OAUTH_SCOPE: scope })).toMatch(/^ok: answer at localhost:\d+$/);
+    expect(endpoint.given(scope)).toBe(1);
   });
 
   it("doctor says why there is no login", async () => {

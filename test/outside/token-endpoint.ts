@@ -1,5 +1,6 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { createServer } from "node:https";
+import { text } from "node:stream/consumers";
 import { listen } from "../system/listen.ts";
 import type { Identity } from "./certificates.ts";
 
@@ -10,7 +11,8 @@ export type EndpointMood = "well" | "silent" | number;
 export type TestTokenEndpoint = {
   readonly url: string;
   readonly jwks: string;
-  readonly given: () => number;
+  /** How many tokens of a scope. */
+  readonly given: (scope: string) => number;
   mood: EndpointMood;
   audience: string;
   /** Brokers take it for the principal. */
@@ -37,9 +39,9 @@ export const startTokenEndpoint = async (options: {
     return id === clientId && secret === clientSecret;
   };
   const state = { mood: "well" as EndpointMood, audience: options.audience, subject: clientId };
-  let given = 0;
+  const given = new Map<string, number>();
 
-  const token = (): string => {
+  const token = (scope: string): string => {
     const now = Math.floor(Date.now() / 1000);
     const claims = {
       iss: issuer,
@@ -48,7 +50,7 @@ export const startTokenEndpoint = async (options: {
       iat: now,
       exp: now + livesSeconds,
     };
-    const signed = `${header}.${part({ ...claims, scope: "kafka" })}`;
+    const signed = `${header}.${part({ ...claims, scope })}`;
     return `${signed}.${sign("sha256", Buffer.from(signed), privateKey).toString("base64url")}`;
   };
 
@@ -56,12 +58,13 @@ export const startTokenEndpoint = async (options: {
     const send = (status: number, body: unknown): void => {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     };
-    request.resume().on("end", () => {
+    void text(request).then((body) => {
+      const scope = new URLSearchParams(body).get("scope") ?? "";
       if (state.mood === "silent") return;
       if (state.mood !== "well") send(state.mood, { error: "temporarily_unavailable" });
       else if (isClient(request.headers.authorization)) {
-        given += 1;
-        send(200, { access_token: token(), token_type: "Bearer", expires_in: livesSeconds });
+        given.set(scope, (given.get(scope) ?? 0) + 1);
+        send(200, { access_token: token(scope), token_type: "Bearer", expires_in: livesSeconds });
       } else send(401, { error: "invalid_client", error_description: "Client authentication failed" });
     });
   });
@@ -71,7 +74,7 @@ export const startTokenEndpoint = async (options: {
     jwks: JSON.stringify({
       keys: [{ ...publicKey.export({ format: "jwk" }), kid: "one", use: "sig", alg: "RS256" }],
     }),
-    given: () => given,
+    given: (scope: string) => given.get(scope) ?? 0,
     close,
   });
 };
