@@ -247,6 +247,14 @@ describe("an accepted record", () => {
     });
   });
 
+  it("has the fields that were named with escapes, though V8 has just read a similar name", () => {
+    const data = String.raw`{"_id":"c","date_created":"2026-10-04T00:00:00Z","cs\u0061t":{"score":4}}`;
+    JSON.parse(data.replace("0061t", "").replace("cs", "cs\\"));
+    const { record, unknownFields } = accepted(exact("conversation.exported", data, "binary"));
+    expect(JSON.parse(textOf(record))).toMatchObject({ csat: { score: 4 } });
+    expect(unknownFields).toEqual([]);
+  });
+
   it("counts values outside the named sets, and keeps them", () => {
     const outcome = accepted(
       structured("message.exported", { ...messageData, review: 9, message_data: { _type: "text", body: 5 } }),

@@ -1,10 +1,16 @@
+import { parseExactly } from "./json-text.ts";
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Event, data, items and their items. */
+const NAMED_LEVELS = 8;
+
 export function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return text.includes("\\") ? parseExactly(text, NAMED_LEVELS) : value;
   } catch {
     return undefined;
   }
