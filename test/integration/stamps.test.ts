@@ -146,6 +146,8 @@ const startInsert = async (sql: string, id: string) => {
     query: sql,
     query_id: id,
     log_comment: "stamped",
+    // As sessions do: otherwise shards get the row later.
+    distributed_foreground_insert: "1",
   });
   const sent = request({
     host: url.hostname,
