@@ -4,7 +4,7 @@ import { columnsOf, formatTimestampZ, RECORD_KINDS } from "@conversation-export/
 import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
 import { drain, hashed } from "./answers.ts";
 import { costOf, inPairs } from "./pairs.ts";
-import { IN_ORDER, openPlain, PLAIN_RECORDS, type Range } from "./plain-query.ts";
+import { AT_ITS_BEST, IN_ORDER, openPlain, PLAIN_RECORDS, type Range } from "./plain-query.ts";
 import { at, openPath, pathOf, type Reading } from "./reading.ts";
 import { resultOf, type Result } from "./report.ts";
 import { LATE, WINDOW_END } from "./window-data.ts";
@@ -46,7 +46,11 @@ export const benchLines = async (reading: Reading): Promise<Result[]> => {
       openRange(reading, range, { accept: "application/x-ndjson", "accept-encoding": coding });
     const peer = (): Promise<Readable> =>
       openPlain(url, range, {
-        settings: { ...IN_ORDER, enable_http_compression: coding === "identity" ? 0 : 1 },
+        settings: {
+          ...AT_ITS_BEST,
+          max_block_size: 4096,
+          enable_http_compression: coding === "identity" ? 0 : 1,
+        },
         headers: { "accept-encoding": coding },
       });
     const decoded = async (body: Promise<Readable>): Promise<Readable> => {

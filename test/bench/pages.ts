@@ -2,7 +2,7 @@ import { text } from "node:stream/consumers";
 import { formatTimestampZ } from "@conversation-export/domain";
 import { drain } from "./answers.ts";
 import { costOf, inPairs } from "./pairs.ts";
-import { openPlain, type Range } from "./plain-query.ts";
+import { AT_ITS_BEST, openPlain, type Range } from "./plain-query.ts";
 import { at, get, openPath, pagePath, pathOf, type Reading } from "./reading.ts";
 import { resultOf, type Result } from "./report.ts";
 import { openSql, runSql } from "./warehouse-http.ts";
@@ -66,7 +66,8 @@ const plain = async (reading: Reading, client: string, size: number, page: 1 | 2
   };
   const firsts = await Promise.all(PLACES.map((place) => boundOf(at(place))));
   const ranges = page === 1 ? firsts : await Promise.all(firsts.map(({ to }) => boundOf(to)));
-  return async (call) => drain(await openPlain(url, ranges[call % PLACES.length] as Range));
+  return async (call) =>
+    drain(await openPlain(url, ranges[call % PLACES.length] as Range, { settings: AT_ITS_BEST }));
 };
 
 /** Bytes in addition to the records. */

@@ -27,6 +27,14 @@ export const IN_ORDER = {
   max_bytes_ratio_before_external_join: 0,
 };
 
+/** A page takes 0.6 of what it takes by default with 10,000 records, 0.8 with 100, lines 0.5. */
+export const AT_ITS_BEST = {
+  ...IN_ORDER,
+  max_threads: 1,
+  max_block_size: 2048,
+  output_format_parallel_formatting: 0,
+};
+
 export const openPlain = (
   url: string,
   { client, since, to }: Range,
