@@ -9,8 +9,7 @@ const NAMED_LEVELS = 8;
 
 export function parsedJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return text.includes("\\") ? parseExactly(text, NAMED_LEVELS) : value;
+    return parseExactly(text, NAMED_LEVELS);
   } catch {
     return undefined;
   }

@@ -93,14 +93,23 @@ export function itemTexts(text: string): string[] {
   return items;
 }
 
-/** V8 may read an escaped name as another one that it parsed before; names below `levels` stay so. */
-export function parseExactly(text: string, levels: number): unknown {
+function parseByNames(text: string, levels: number): unknown {
   const first = text[skipSpace(text, 0)];
   if (levels === 0 || !text.includes("\\") || (first !== "{" && first !== "[")) return JSON.parse(text);
-  if (first === "[") return itemTexts(text).map((item) => parseExactly(item, levels - 1));
+  if (first === "[") return itemTexts(text).map((item) => parseByNames(item, levels - 1));
   return Object.fromEntries(
-    [...memberTexts(text)].map(([name, value]) => [name, parseExactly(value, levels - 1)]),
+    [...memberTexts(text)].map(([name, value]) => [name, parseByNames(value, levels - 1)]),
   );
+}
+
+/**
+ * V8 may read an escaped name as another one that it parsed before; names below `levels` stay so.
+ * @throws SyntaxError
+ */
+export function parseExactly(text: string, levels: number): unknown {
+  // Only this one finds what is no JSON.
+  const value: unknown = JSON.parse(text);
+  return text.includes("\\") ? parseByNames(text, levels) : value;
 }
 
 /** Paths, each once; at most `most`. */

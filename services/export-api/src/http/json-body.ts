@@ -66,11 +66,10 @@ const parse = (bytes: Buffer): unknown => {
   }
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseExactly(text, MAX_NAMED_DEPTH);
   } catch {
     throw badRequest(["body: is not JSON"]);
   }
-  if (text.includes("\\")) value = parseExactly(text, MAX_NAMED_DEPTH);
   // Harmless here, but copying such an object sets its prototype.
   if (scan({ value }, { safe: true, constructorAction: "ignore" }) === null) {
     throw badRequest(["body: __proto__ is not allowed as a name"]);
