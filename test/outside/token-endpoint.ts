@@ -58,7 +58,7 @@ export const startTokenEndpoint = async (options: {
     const send = (status: number, body: unknown): void => {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     };
-    void text(request).then((body) => {
+    const answer = (body: string): void => {
       const scope = new URLSearchParams(body).get("scope") ?? "";
       if (state.mood === "silent") return;
       if (state.mood !== "well") send(state.mood, { error: "temporarily_unavailable" });
@@ -66,7 +66,9 @@ export const startTokenEndpoint = async (options: {
         given.set(scope, (given.get(scope) ?? 0) + 1);
         send(200, { access_token: token(scope), token_type: "Bearer", expires_in: livesSeconds });
       } else send(401, { error: "invalid_client", error_description: "Client authentication failed" });
-    });
+    };
+    // A client may end before it has asked.
+    void text(request).then(answer, () => undefined);
   });
   const { port, close } = await listen(server);
   return Object.assign(state, {
