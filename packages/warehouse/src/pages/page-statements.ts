@@ -69,12 +69,14 @@ export const TEXT_LINE_SETTINGS: ClickHouseSettings = {
   format_custom_result_after_delimiter: MARK,
 };
 
-/** ClickHouse closes a group after a whole block: memory holds up to twice as many. */
+/** ClickHouse closes a group after a whole block. */
 const GROUP_ROWS = "20000";
 const GROUP_BYTES = String(128 * 1024 * 1024);
 
 export const PARQUET_SETTINGS: ClickHouseSettings = {
   ...LINE_SETTINGS,
+  max_threads: 1,
+  max_block_size: "4096",
   output_format_parquet_compression_method: "zstd",
   output_format_parquet_string_as_string: 1,
   output_format_parquet_compliant_nested_types: 1,
