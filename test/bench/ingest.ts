@@ -10,7 +10,6 @@ import { resultOf, type Result } from "./report.ts";
 import { runSql } from "./warehouse-http.ts";
 import { mergesIdle } from "./window-data.ts";
 
-const ROUNDS = Math.min(7, MOST_PAIRS);
 const DEADLINE_MS = 600_000;
 const POLL_MS = 50;
 /** Between these shares of the topic a consumer is warm and never short of messages. */
@@ -179,7 +178,7 @@ export const benchIngest = async (
   const consumption = { total, server: await idleServer(system) };
   const engine: Pair[] = [];
   const landing: Pair[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < MOST_PAIRS; round += 1) {
     await truncate(url);
     const without = await measureIngest(system, consumption, { LANDING: "off" });
     await truncate(peerUrl);
