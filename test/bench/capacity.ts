@@ -31,7 +31,11 @@ export const measureCapacity = async (
   });
   const { total, eventBytes } = await fillBus(system, sample, log);
   await truncate(operator);
-  const { node, clickhouse } = await measureIngest(system, { total, server: await idleServer(system) }, {});
+  const { node, clickhouse } = await measureIngest(
+    system,
+    { total, server: await idleServer(system), settle: mergesIdle },
+    {},
+  );
   const figures: Figure[] = [
     { name: "event_bytes", value: eventBytes, unit: "B" },
     { name: "ingest", value: node, unit: "us/event" },

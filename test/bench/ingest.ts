@@ -110,23 +110,40 @@ export const truncate = async (url: string): Promise<void> => {
   await mergesIdle(url);
 };
 
-/** In µs; ClickHouse's share includes merges into one part. */
+/** In µs; ClickHouse's share includes `settle`. */
 type IngestCost = Cost & { readonly node: number; readonly clickhouse: number };
 
-type Consumption = { readonly total: number; readonly server: Processes };
+type Consumption = {
+  readonly total: number;
+  readonly server: Processes;
+  /** Waits for merges, or ends them. */
+  readonly settle: (url: string) => Promise<void>;
+};
+
+/** So that the size of blocks does not decide how much is left unmerged. */
+const mergeIntoOne = async (url: string): Promise<void> => {
+  await mergesIdle(url);
+  for (const table of STORED)
+    await runSql(url, `OPTIMIZE TABLE ${table} FINAL SETTINGS optimize_skip_merged_partitions = 1`);
+};
+
+/** Of the tables that the engine fills; versions hold partitions and offsets. */
+const ROWS_SQL = `SELECT
+  (SELECT sum(cityHash64(client_id, conversation_id, version, date_created, date_updated, csat_score)) FROM conversations),
+  (SELECT sum(cityHash64(client_id, conversation_id, version, date_updated)) FROM conversation_updates),
+  (SELECT sum(cityHash64(client_id, conversation_id, target, version)) FROM handoffs WHERE notEmpty(entry))`;
 
 const measure = async (
   system: System,
   deps: Consumption & { readonly url: string; readonly group: string },
   start: () => Promise<{ readonly pids: readonly number[]; stop(): Promise<void> }>,
 ): Promise<IngestCost> => {
-  const { url, group, total, server } = deps;
+  const { url, group, total, server, settle } = deps;
   const started = performance.now();
   const before = processorMs(server.pids);
   const { pids, stop } = await start();
   const samples = await follow(system, group, total, () => processorMs(pids));
-  await mergesIdle(url);
-  for (const table of STORED) await runSql(url, `OPTIMIZE TABLE ${table} FINAL`);
+  await settle(url);
   const idle = server.idle * (performance.now() - started);
   const clickhouse = ((processorMs(server.pids) - before - idle) / total) * 1_000;
   // Not counted: a dropped consumer of the engine takes a whole core until its flush is due.
@@ -175,7 +192,7 @@ export const benchIngest = async (
   const url = system.stack.clickhouse.url("migrator");
   const peerUrl = system.stack.clickhouse.url("migrator", PEER);
   await migrate({ url: peerUrl });
-  const consumption = { total, server: await idleServer(system) };
+  const consumption = { total, server: await idleServer(system), settle: mergeIntoOne };
   const engine: Pair[] = [];
   const landing: Pair[] = [];
   for (let round = 0; round < MOST_PAIRS; round += 1) {
@@ -183,6 +200,9 @@ export const benchIngest = async (
     const without = await measureIngest(system, consumption, { LANDING: "off" });
     await truncate(peerUrl);
     const peer = await measureEngine(system, peerUrl, consumption);
+    const [rows, peerRows] = await Promise.all([url, peerUrl].map((one) => runSql(one, ROWS_SQL)));
+    if (rows?.text !== peerRows?.text)
+      throw new Error(`other rows than the engine's: ${rows?.text} ${peerRows?.text}`);
     await truncate(url);
     const landed = await measureIngest(system, consumption, { LANDING: "on" });
     engine.push({ ours: without, peer });
