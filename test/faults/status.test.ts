@@ -31,7 +31,6 @@ import { runSql } from "../system/warehouse-sql.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 const SECRET = "0123456789abcdef0123456789abcdef";
-const NO_TOPIC = { topicId: null, createdAnew: null };
 const LISTS = ["conversations", "messages", "end_users"] as const;
 
 type Look = {
@@ -103,7 +102,7 @@ const monitorRedis = async (url: string) => {
 };
 
 const freshWatermarks = async (): Promise<void> => {
-  for (const list of LISTS) await watermarks.save(list, (Date.now() - 1_000) * 1_000, NO_TOPIC);
+  for (const list of LISTS) await watermarks.save(list, (Date.now() - 1_000) * 1_000);
 };
 
 beforeAll(async () => {
@@ -212,7 +211,7 @@ it("marks a lagging group without members, an old watermark, dead letters, a fai
     VALUES ('messages', 0, 8, 0, 1, '${id}', now64(3)), ('messages', 0, 9, 0, 2, 'former', now64(3)),
       ('conversations', 0, 8, 0, 1, '${id}', now64(3))`);
   await sql("TRUNCATE TABLE watermarks");
-  for (const list of LISTS) await watermarks.save(list, (Date.now() - 400_000) * 1_000, NO_TOPIC);
+  for (const list of LISTS) await watermarks.save(list, (Date.now() - 400_000) * 1_000);
   await sql(`INSERT INTO upload_windows (seconds, window_start, table, version, state)
     SELECT 3600, toDateTime('2026-10-01 00:00:00', 'UTC') + INTERVAL number HOUR, 'messages', 1, 'closed' FROM numbers(31)`);
 

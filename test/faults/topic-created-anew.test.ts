@@ -66,7 +66,6 @@ describe("a topic that is deleted and created anew while ingest stands still", (
         return table === undefined ? null : (table as Table);
       },
     });
-    await start();
   });
   afterEach(() => {
     gate?.release();
@@ -104,6 +103,26 @@ describe("a topic that is deleted and created anew while ingest stands still", (
       return id !== null && id !== former;
     });
   };
+
+  it("before ingest has stored a watermark, and is killed: reads all of the new one, and is counted", async () => {
+    gate.arm(new Map([["landing", { nth: 1, side: "before" }]]));
+    await send("early", BEFORE);
+    await start();
+    await until("ingest is caught", PATIENCE_MS, () => gate.caught().has("landing"));
+    const lists = (): Promise<string> =>
+      system.sql("SELECT DISTINCT list FROM watermarks WHERE endsWith(list, 'end_users')");
+    await until("the id of its topic is stored", PATIENCE_MS, async () => (await lists()) !== "");
+    expect(await lists()).toBe("topic of end_users");
+    await ingest.kill("SIGKILL");
+    await createAnew();
+    await send("new", BEFORE);
+    const sentAt = Date.now() * 1_000;
+    gate.release();
+    await start();
+    await until("all of the new topic is said to be readable", PATIENCE_MS, claimsAllUntil(sentAt));
+    expect(await countOf("new")).toBe(BEFORE);
+    expect(await readMetric(ingest.metricsUrl, METRIC, LABELS)).toBe(1);
+  });
 
   it.each(PAUSES)("%s: reads all of the new one, and claims nothing before", async (_, pause) => {
     round += 1;

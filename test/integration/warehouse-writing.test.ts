@@ -429,26 +429,29 @@ describe("watermarks", () => {
 
   test("keeps the largest instant of each list", async () => {
     const later = nowMicros();
-    expect(await store.save("conversations", later, TOPIC)).toBe(true);
-    expect(await store.save("conversations", later - SECOND, TOPIC)).toBe(true);
-    expect(await store.save("end_users", later - SECOND, TOPIC)).toBe(true);
+    expect(await store.save("conversations", later)).toBe(true);
+    expect(await store.save("conversations", later - SECOND)).toBe(true);
+    expect(await store.save("end_users", later - SECOND)).toBe(true);
     expect(await store.load()).toEqual({ conversations: later, end_users: later - SECOND });
   });
 
-  test("keeps what was known of the topic with the newest watermark", async () => {
+  test("keeps what was noted last of each topic, apart from watermarks", async () => {
     const now = nowMicros();
+    const before = await store.load();
     const anew = { topicId: "two", createdAnew: Math.floor(now / 1000) };
-    await store.save("end_users", now, anew);
-    await store.save("end_users", now - SECOND, TOPIC);
-    expect(await store.loadTopics()).toMatchObject({ conversations: TOPIC, end_users: anew });
+    await store.saveTopic("conversations", now, TOPIC);
+    await store.saveTopic("end_users", now, anew);
+    await store.saveTopic("end_users", now - SECOND, TOPIC);
+    expect(await store.loadTopics()).toEqual({ conversations: TOPIC, end_users: anew });
+    expect(await store.load()).toEqual(before);
   });
 
   test("never stores an instant that ClickHouse's clock has not reached", async () => {
     const before = await store.load();
-    expect(await store.save("messages", nowMicros() + 3_600 * SECOND, TOPIC)).toBe(false);
+    expect(await store.save("messages", nowMicros() + 3_600 * SECOND)).toBe(false);
     expect(await store.load()).toEqual(before);
     const soon = nowMicros() + 0.6 * SECOND;
-    const saved = store.save("messages", soon, TOPIC);
+    const saved = store.save("messages", soon);
     while (nowMicros() < soon - 0.1 * SECOND) expect(await store.load()).toEqual(before);
     expect(await saved).toBe(true);
     expect(nowMicros()).toBeGreaterThanOrEqual(soon);

@@ -21,13 +21,17 @@ export type WatermarkReader = {
 /** @throws WarehouseError from every method */
 export type WatermarkStore = WatermarkReader & {
   /** A lower one has no effect; false: over a second ahead of ClickHouse's clock, not stored. */
-  save(list: ListName, instant: Micros, topic: TopicIdentity): Promise<boolean>;
+  save(list: ListName, instant: Micros): Promise<boolean>;
+  /** Replaces what was noted before `instant`. */
+  saveTopic(list: ListName, instant: Micros, topic: TopicIdentity): Promise<void>;
 };
 
 /** Synchronised clocks differ by less. */
 const MAX_AHEAD_MICROS = 1_000_000;
 
 const isListName = (name: string): name is ListName => LIST_NAMES.some((list) => list === name);
+
+const TOPIC_OF = "topic of ";
 
 const TIMEOUT_MS = 10_000;
 
@@ -58,10 +62,11 @@ export function createWatermarkStore(deps: { readonly session: Session }): Water
         "watermarks.topics",
         `SELECT list, argMax(topic_id, version) AS id,
         toString(toUnixTimestamp64Milli(argMax(created_anew_at, version))) AS anew
-      FROM watermarks GROUP BY list`,
+      FROM watermarks WHERE startsWith(list, '${TOPIC_OF}') GROUP BY list`,
       );
       return Object.fromEntries(
         rows
+          .map((row) => ({ ...row, list: row.list.slice(TOPIC_OF.length) }))
           .filter(({ list }) => isListName(list))
           .map(({ list, id, anew }) => [
             list,
@@ -69,18 +74,22 @@ export function createWatermarkStore(deps: { readonly session: Session }): Water
           ]),
       );
     },
-    async save(list, instant, { topicId, createdAnew }) {
-      const ahead = await microsUntil(session, instant);
-      // The largest wins for good: one from a wrong clock would be false until its time comes.
-      if (ahead > MAX_AHEAD_MICROS) return false;
-      if (ahead > 0) await sleep(Math.ceil(ahead / 1000));
+    async saveTopic(list, instant, { topicId, createdAnew }) {
       const row = {
-        list,
+        list: TOPIC_OF + list,
         version: instant,
         instant: formatTimestampZ(instant),
         topic_id: topicId ?? "",
         created_anew_at: new Date(createdAnew ?? 0).toISOString(),
       };
+      await session.insert("watermarks.save_topic", { table: "watermarks", rows: [row] });
+    },
+    async save(list, instant) {
+      const ahead = await microsUntil(session, instant);
+      // The largest wins for good: one from a wrong clock would be false until its time comes.
+      if (ahead > MAX_AHEAD_MICROS) return false;
+      if (ahead > 0) await sleep(Math.ceil(ahead / 1000));
+      const row = { list, version: instant, instant: formatTimestampZ(instant) };
       await session.insert(
         "watermarks.save",
         { table: "watermarks", rows: [row] },

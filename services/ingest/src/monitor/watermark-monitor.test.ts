@@ -27,6 +27,7 @@ const setUp = () => {
   let known: Watermarks | Error = {};
   const identities: Partial<Record<ListName, TopicIdentity>> = {};
   let saving: Promise<void> = Promise.resolve();
+  let savingTopic: Error | undefined;
   let warehouseClock = Infinity;
   const watch = createWatermarkMonitor({
     progress: {
@@ -47,12 +48,15 @@ const setUp = () => {
         return known;
       },
       loadTopics: () => Promise.resolve(identities),
-      save: async (list, instant, { topicId, createdAnew }) => {
+      save: async (list, instant) => {
         await saving;
         if (instant > warehouseClock) return false;
         stored.push({ list, instant });
-        identities[list] = { topicId, createdAnew };
         return true;
+      },
+      saveTopic: async (list, _, { topicId, createdAnew }) => {
+        if (savingTopic instanceof Error) throw savingTopic;
+        identities[list] = { topicId, createdAnew };
       },
     },
     lists: TOPICS,
@@ -73,6 +77,7 @@ const setUp = () => {
     fail: (topic: string) => void topics.set(topic, new Error("away")),
     knows: (watermarks: Watermarks | Error) => void (known = watermarks),
     warehouseAt: (instant: number) => void (warehouseClock = instant),
+    failSavingTopics: (error?: Error) => void (savingTopic = error),
     saveAfter: (promise: Promise<void>) => void (saving = promise),
     tick: async (now: number) => {
       clock = now;
@@ -159,6 +164,25 @@ it.each([
   expect(await metrics("conversation_export_ingest_topics_created_anew_total")).toEqual([
     expect.stringMatching(/topic="messages".* 1$/),
   ]);
+  await watch.stop();
+});
+
+it("stores the id of a topic before its first watermark, and no watermark without it", async () => {
+  const { watch, stored, identities, at, tick, failSavingTopics } = setUp();
+  failSavingTopics(new Error("away"));
+  at("messages", 60, 5);
+  await watch.start();
+  await tick(10_000);
+  at("messages", 60, 60);
+  await tick(20_000);
+  expect([stored, identities]).toEqual([[], {}]);
+  at("messages", 90, 60);
+  failSavingTopics();
+  await tick(30_000);
+  expect(identities).toEqual({ messages: { topicId: "one", createdAnew: null } });
+  at("messages", 90, 90);
+  await tick(40_000);
+  expect(stored.map(({ list }) => list)).toContain("messages");
   await watch.stop();
 });
 

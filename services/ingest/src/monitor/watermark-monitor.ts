@@ -14,6 +14,7 @@ type Topic = {
   saving: Promise<void> | undefined;
   /** null: not known yet, or not given by the brokers. */
   topicId: string | null;
+  isTopicStored: boolean;
   /** ms since the epoch. */
   createdAnew: number | null;
 };
@@ -37,6 +38,7 @@ export const createWatermarkMonitor = (deps: {
     stored: undefined,
     saving: undefined,
     topicId: null,
+    isTopicStored: false,
     createdAnew: null,
   }));
   const failing = new Set<string>();
@@ -82,21 +84,22 @@ export const createWatermarkMonitor = (deps: {
         const instant = known[one.list];
         if (instant !== undefined) noteStored(one, instant);
         const { topicId = null, createdAnew = null } = identities[one.list] ?? {};
-        Object.assign(one, { topicId, createdAnew });
+        Object.assign(one, { topicId, createdAnew, isTopicStored: topicId !== null });
       }
       loaded = true;
     });
 
   const save = (one: Topic, watermark: number): Promise<void> =>
     attempt("save", one.topic, async () => {
-      const isStored = await store.save(one.list, watermark, one);
+      const isStored = await store.save(one.list, watermark);
       await attempt("ahead", one.topic, async () => {
         if (!isStored) throw new Error("the clock of this process is ahead of the warehouse's");
         noteStored(one, watermark);
       });
     });
 
-  const compare = (one: Topic, topicId: string): void => {
+  /** Stored as soon as it is known: a process that starts must know under which id was read before. */
+  const compare = async (one: Topic, topicId: string): Promise<void> => {
     if (one.topicId !== null && one.topicId !== topicId) {
       one.createdAnew = now();
       metrics.createdAnew.inc({ topic: one.topic });
@@ -105,7 +108,10 @@ export const createWatermarkMonitor = (deps: {
         "the topic was deleted and created anew: it is read from its beginning, and what was not read before is lost",
       );
     }
-    one.topicId = topicId;
+    if (one.topicId !== topicId) Object.assign(one, { topicId, isTopicStored: false });
+    if (one.isTopicStored) return;
+    await store.saveTopic(one.list, now() * 1000, one);
+    one.isTopicStored = true;
   };
 
   const look = (one: Topic): Promise<void> =>
@@ -115,10 +121,10 @@ export const createWatermarkMonitor = (deps: {
       const found = await progress.fetch(one.topic);
       const { notes, watermark } = advance(one.notes, instant, found);
       one.notes = notes;
-      // A watermark is stored with its topic's id, which must be compared first.
+      // No watermark of a topic whose id is not stored.
       await loading;
       if (!loaded) return;
-      if (found.topicId !== null) compare(one, found.topicId);
+      if (found.topicId !== null) await compare(one, found.topicId);
       if (watermark === undefined || watermark <= (one.stored ?? -1)) return;
       // One save at a time; the next covers a watermark skipped here.
       one.saving ??= save(one, watermark).finally(() => {

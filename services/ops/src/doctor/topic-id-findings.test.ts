@@ -7,11 +7,11 @@ const of = (id: string | null, topicId: string | null, createdAnew: number | nul
     ({ state, name, found }) => [state, name, found],
   );
 
-it("compares the id of each topic with the one under which ingest has read", () => {
-  expect(of("one", "one")).toEqual([["ok", "topic ids", "those under which ingest has read"]]);
-  expect(of("one", null)).toEqual([["ok", "topic ids", "those under which ingest has read"]]);
+it("compares the id of each topic with the one under which ingest reads", () => {
+  expect(of("one", "one")).toEqual([["ok", "topic ids", "those under which ingest reads"]]);
+  expect(of("one", null)).toEqual([["ok", "topic ids", "ingest has not seen all topics yet"]]);
   expect(of("two", "one")).toEqual([
-    ["problem", "topic messages", "was deleted and created anew, and ingest has stored no watermark since"],
+    ["problem", "topic messages", "was deleted and created anew, and ingest has not noticed it"],
   ]);
 });
 

@@ -33,7 +33,7 @@ export const topicIdFindings = (
       return [
         problem(
           `topic ${topic}`,
-          "was deleted and created anew, and ingest has stored no watermark since",
+          "was deleted and created anew, and ingest has not noticed it",
           `see that ingest runs, which reads it from its beginning; ${READ_ANEW}`,
         ),
       ];
@@ -42,7 +42,11 @@ export const topicIdFindings = (
     const read = `was deleted and created anew: noticed at ${at}, read from its beginning`;
     return [warning(`topic ${topic}`, read, READ_ANEW)];
   });
-  return found.length > 0 ? found : [ok("topic ids", "those under which ingest has read")];
+  if (found.length > 0) return found;
+  const isEachKnown = topics.every(({ known }) => known.topicId !== null);
+  return [
+    ok("topic ids", isEachKnown ? "those under which ingest reads" : "ingest has not seen all topics yet"),
+  ];
 };
 
 const UNKNOWN: TopicIdentity = { topicId: null, createdAnew: null };
