@@ -129,9 +129,9 @@ const mergeIntoOne = async (url: string): Promise<void> => {
 
 /** Of the tables that the engine fills; versions hold partitions and offsets. */
 const ROWS_SQL = `SELECT
-  (SELECT sum(cityHash64(client_id, conversation_id, version, date_created, date_updated, csat_score)) FROM conversations),
-  (SELECT sum(cityHash64(client_id, conversation_id, version, date_updated)) FROM conversation_updates),
-  (SELECT sum(cityHash64(client_id, conversation_id, target, version)) FROM handoffs WHERE notEmpty(entry))`;
+  (SELECT (count(), sum(cityHash64(toString((client_id, conversation_id, version, date_created, date_updated, csat_score))))) FROM conversations),
+  (SELECT (count(), sum(cityHash64(client_id, conversation_id, version, date_updated))) FROM conversation_updates),
+  (SELECT (count(), sum(cityHash64(client_id, conversation_id, target, version))) FROM handoffs WHERE notEmpty(entry))`;
 
 const measure = async (
   system: System,
