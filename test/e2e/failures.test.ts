@@ -383,7 +383,10 @@ describe("a system in trouble", () => {
       return Number(await system.sql(written)) === ids.length;
     });
     await until("it says so", 30_000, async () => {
-      return (await metric("conversation_export_ingest_topics_created_anew_total", { topic })) === 1;
+      const reported = await metric("conversation_export_ingest_topic_created_anew_timestamp_seconds", {
+        topic,
+      });
+      return (reported ?? 0) > 0;
     });
   });
 });

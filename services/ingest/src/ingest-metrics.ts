@@ -82,11 +82,6 @@ export const createIngestMetrics = (metrics: Metrics) => ({
     "Records of clients that are not registered, which nobody can read",
     ["topic"],
   ),
-  createdAnew: metrics.counter(
-    "conversation_export_ingest_topics_created_anew_total",
-    "Topics found to have been deleted and created anew, and read from their beginning",
-    ["topic"],
-  ),
   lagUnknown: metrics.gauge(
     "conversation_export_ingest_lag_unknown",
     "1 while the lag of a partition is unknown",

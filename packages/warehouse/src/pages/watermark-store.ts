@@ -22,8 +22,8 @@ export type WatermarkReader = {
 export type WatermarkStore = WatermarkReader & {
   /** A lower one has no effect; false: over a second ahead of ClickHouse's clock, not stored. */
   save(list: ListName, instant: Micros): Promise<boolean>;
-  /** Replaces what was noted before `instant`. */
-  saveTopic(list: ListName, instant: Micros, topic: TopicIdentity): Promise<void>;
+  /** Replaces what was saved before, whatever the clocks say. */
+  saveTopic(list: ListName, topic: TopicIdentity): Promise<void>;
 };
 
 /** Synchronised clocks differ by less. */
@@ -74,11 +74,19 @@ export function createWatermarkStore(deps: { readonly session: Session }): Water
           ]),
       );
     },
-    async saveTopic(list, instant, { topicId, createdAnew }) {
+    async saveTopic(list, { topicId, createdAnew }) {
+      const name = TOPIC_OF + list;
+      const [next] = await session.rows<{ micros: string }>(
+        "watermarks.next_topic",
+        `SELECT toString(greatest(toUnixTimestamp64Micro(now64(6)), toInt64(max(version)) + 1)) AS micros
+      FROM watermarks WHERE list = {name:String}`,
+        { parameters: { name } },
+      );
+      const version = Number(next?.micros);
       const row = {
-        list: TOPIC_OF + list,
-        version: instant,
-        instant: formatTimestampZ(instant),
+        list: name,
+        version,
+        instant: formatTimestampZ(version),
         topic_id: topicId ?? "",
         created_anew_at: new Date(createdAnew ?? 0).toISOString(),
       };

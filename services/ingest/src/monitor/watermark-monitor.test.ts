@@ -54,7 +54,7 @@ const setUp = () => {
         stored.push({ list, instant });
         return true;
       },
-      saveTopic: async (list, _, { topicId, createdAnew }) => {
+      saveTopic: async (list, { topicId, createdAnew }) => {
         if (savingTopic instanceof Error) throw savingTopic;
         identities[list] = { topicId, createdAnew };
       },
@@ -161,8 +161,9 @@ it.each([
   expect(stored.map(({ instant }) => instant)).toEqual([30_000_000, 40_000_000]);
   expect(identities.messages).toEqual({ topicId: "two", createdAnew: expect.any(Number) });
   expect(errors).toEqual([{ topic: "messages" }]);
-  expect(await metrics("conversation_export_ingest_topics_created_anew_total")).toEqual([
-    expect.stringMatching(/topic="messages".* 1$/),
+  const seconds = (identities.messages?.createdAnew ?? 0) / 1000;
+  expect(await metrics("conversation_export_ingest_topic_created_anew_timestamp_seconds")).toEqual([
+    expect.stringMatching(new RegExp(`topic="messages".* ${seconds}$`)),
   ]);
   await watch.stop();
 });
@@ -183,6 +184,37 @@ it("stores the id of a topic before its first watermark, and no watermark withou
   at("messages", 90, 90);
   await tick(40_000);
   expect(stored.map(({ list }) => list)).toContain("messages");
+  await watch.stop();
+});
+
+it("says that a topic was created anew whose former id could not be stored", async () => {
+  const { watch, errors, identities, at, tick, failSavingTopics } = setUp();
+  failSavingTopics(new Error("away"));
+  at("messages", 60, 5, "one");
+  await watch.start();
+  await tick(10_000);
+  at("messages", 60, null, "two");
+  await tick(20_000);
+  failSavingTopics();
+  await tick(30_000);
+  await tick(40_000);
+  expect(identities.messages).toEqual({ topicId: "two", createdAnew: expect.any(Number) });
+  expect(errors).toEqual([{ topic: "messages" }]);
+  await watch.stop();
+});
+
+it("reports when another process found a topic created anew, and does not find it itself", async () => {
+  const { watch, errors, identities, at, tick, metrics } = setUp();
+  at("messages", 60, 5, "one");
+  await watch.start();
+  await tick(10_000);
+  identities.messages = { topicId: "two", createdAnew: 7_000 };
+  at("messages", 60, null, "two");
+  await tick(20_000);
+  expect([errors, identities.messages]).toEqual([[], { topicId: "two", createdAnew: 7_000 }]);
+  expect(await metrics("conversation_export_ingest_topic_created_anew_timestamp_seconds")).toEqual([
+    expect.stringMatching(/topic="messages".* 7$/),
+  ]);
   await watch.stop();
 });
 

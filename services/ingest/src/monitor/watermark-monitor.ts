@@ -14,7 +14,7 @@ type Topic = {
   saving: Promise<void> | undefined;
   /** null: not known yet, or not given by the brokers. */
   topicId: string | null;
-  isTopicStored: boolean;
+  isIdStored: boolean;
   /** ms since the epoch. */
   createdAnew: number | null;
 };
@@ -38,7 +38,7 @@ export const createWatermarkMonitor = (deps: {
     stored: undefined,
     saving: undefined,
     topicId: null,
-    isTopicStored: false,
+    isIdStored: false,
     createdAnew: null,
   }));
   const failing = new Set<string>();
@@ -54,6 +54,17 @@ export const createWatermarkMonitor = (deps: {
       gauge.reset();
       for (const { topic, stored } of topics) {
         if (stored !== undefined) gauge.set({ topic }, now() / 1000 - stored / MICROS_IN_SECOND);
+      }
+    },
+  );
+  deps.registry.gauge(
+    "conversation_export_ingest_topic_created_anew_timestamp_seconds",
+    "When the topic was last found to have been deleted and created anew",
+    ["topic"],
+    (gauge) => {
+      gauge.reset();
+      for (const { topic, createdAnew } of topics) {
+        if (createdAnew !== null) gauge.set({ topic }, createdAnew / 1000);
       }
     },
   );
@@ -79,12 +90,9 @@ export const createWatermarkMonitor = (deps: {
   const load = (): Promise<void> =>
     attempt("load", "all", async () => {
       const known = await store.load();
-      const identities = await store.loadTopics();
       for (const one of topics) {
         const instant = known[one.list];
         if (instant !== undefined) noteStored(one, instant);
-        const { topicId = null, createdAnew = null } = identities[one.list] ?? {};
-        Object.assign(one, { topicId, createdAnew, isTopicStored: topicId !== null });
       }
       loaded = true;
     });
@@ -99,20 +107,23 @@ export const createWatermarkMonitor = (deps: {
     });
 
   /** Stored as soon as it is known: a process that starts must know under which id was read before. */
-  const compare = async (one: Topic, topicId: string): Promise<void> => {
-    if (one.topicId !== null && one.topicId !== topicId) {
-      one.createdAnew = now();
-      metrics.createdAnew.inc({ topic: one.topic });
+  const identify = (one: Topic, topicId: string): Promise<void> =>
+    attempt("save", one.topic, async () => {
+      one.topicId ??= topicId;
+      const known = (await store.loadTopics())[one.list];
+      const isAnew = (known?.topicId ?? one.topicId) !== topicId;
+      const createdAnew = isAnew ? now() : (known?.createdAnew ?? null);
+      if (known?.topicId !== topicId) await store.saveTopic(one.list, { topicId, createdAnew });
+      Object.assign(one, { topicId, createdAnew, isIdStored: true });
+      if (!isAnew) return;
       log.error(
         { topic: one.topic },
         "the topic was deleted and created anew: it is read from its beginning, and what was not read before is lost",
       );
-    }
-    if (one.topicId !== topicId) Object.assign(one, { topicId, isTopicStored: false });
-    if (one.isTopicStored) return;
-    await store.saveTopic(one.list, now() * 1000, one);
-    one.isTopicStored = true;
-  };
+    });
+
+  const isIdentified = (one: Topic, topicId: string | null): boolean =>
+    topicId === null || (one.isIdStored && one.topicId === topicId);
 
   const look = (one: Topic): Promise<void> =>
     attempt("note", one.topic, async () => {
@@ -121,10 +132,10 @@ export const createWatermarkMonitor = (deps: {
       const found = await progress.fetch(one.topic);
       const { notes, watermark } = advance(one.notes, instant, found);
       one.notes = notes;
-      // No watermark of a topic whose id is not stored.
+      if (found.topicId !== null && !isIdentified(one, found.topicId)) await identify(one, found.topicId);
       await loading;
-      if (!loaded) return;
-      if (found.topicId !== null) await compare(one, found.topicId);
+      // No watermark of a topic whose id is not stored.
+      if (!loaded || !isIdentified(one, found.topicId)) return;
       if (watermark === undefined || watermark <= (one.stored ?? -1)) return;
       // One save at a time; the next covers a watermark skipped here.
       one.saving ??= save(one, watermark).finally(() => {
