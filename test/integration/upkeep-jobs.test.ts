@@ -15,6 +15,7 @@ import {
 } from "@conversation-export/queue";
 import { createClientStore, createReconcileStore } from "@conversation-export/warehouse";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { startStatementGate, type StatementGate } from "../faults/statement-gate.ts";
 import { handMade } from "../sample/hand-made.ts";
 import { readMetric } from "../system/metrics-text.ts";
 import { NO_SCHEDULES } from "../system/no-schedules.ts";
@@ -32,15 +33,26 @@ const ALL = replayJob.data.parse({});
 let system: System;
 let ingest: ServiceProcess;
 let jobs: ServiceProcess;
+let gate: StatementGate<"note">;
 let client: JobClient;
 let reader: RangeReader;
 let deadLetters: DeadLetterReader;
 
+const startJobs = async (): Promise<void> => {
+  const url = gate.through(system.environment("jobs")["CLICKHOUSE_URL"] ?? "");
+  jobs = await system.service("jobs", { ...JOBS_ENV, CLICKHOUSE_URL: url });
+};
+
 beforeAll(async () => {
   system = await startSystem("upkeep-jobs");
+  const { host, port } = system.stack.clickhouse;
+  gate = await startStatementGate({
+    target: { host, port },
+    jobOf: (text) => (text.includes("INSERT INTO replayed_dead_letters") ? "note" : null),
+  });
   // Rejects records of the near future until a test allows them.
   ingest = await system.service("ingest", { MAX_TIME_AHEAD_SECONDS: "0" });
-  jobs = await system.service("jobs", JOBS_ENV);
+  await startJobs();
   client = await startJobClient(system.stack.redis.url);
   reader = createRangeReader(system.connection);
   await reader.start();
@@ -51,6 +63,7 @@ afterAll(async () => {
   await client?.stop();
   await reader?.stop();
   await system?.stop();
+  await gate?.close();
 });
 
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -187,13 +200,16 @@ it("replays every dead letter once although the worker is killed twice", async (
     );
 
   const before = await noted();
+  const killAfterAStep = { nth: 1, side: "after" } as const;
+  gate.arm(new Map([["note", killAfterAStep]]));
   const { id } = await client.add(replayJob, { ...ALL, reasons: ["invalid_record"] });
-  let seen = before;
   for (let kill = 0; kill < 2; kill += 1) {
-    await until("another step is done", 30_000, async () => (await noted()) > seen, 5);
+    await until("a step is done", 30_000, () => gate.caught().has("note"));
     await jobs.kill("SIGKILL");
-    seen = await noted();
-    jobs = await system.service("jobs", JOBS_ENV);
+    expect(await noted()).toBeLessThan(before + count);
+    gate.arm(new Map(kill === 0 ? [["note", killAfterAStep]] : []));
+    gate.release();
+    await startJobs();
   }
   expect(await resultOfJob(client, replayJob, id)).toMatchObject({ replayed: count });
   expect(await noted()).toBe(before + count);
