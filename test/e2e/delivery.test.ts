@@ -92,14 +92,19 @@ const bytesOf = async (response: IncomingMessage): Promise<Buffer> => {
 type Received = { readonly bytes: Buffer; readonly clean: boolean };
 
 const readThroughKill = async (responses: readonly IncomingMessage[]): Promise<Received[]> => {
-  const read = async (response: IncomingMessage): Promise<Received> => {
+  // Before the kill: a small answer may break before the kill has returned, and says so only to a listener.
+  const ends = responses.map(
+    (response) =>
+      new Promise<boolean>((resolve) => {
+        response.once("end", () => resolve(true));
+        response.once("error", () => resolve(false));
+      }),
+  );
+  const read = async (response: IncomingMessage, at: number): Promise<Received> => {
     const chunks: Buffer[] = [];
     response.on("data", (chunk: Buffer) => chunks.push(chunk));
-    const clean = await new Promise<boolean>((resolve) => {
-      response.once("end", () => resolve(true));
-      response.once("error", () => resolve(false));
-      response.resume();
-    });
+    response.resume();
+    const clean = (await ends[at]) ?? false;
     return { bytes: Buffer.concat(chunks), clean };
   };
   await system.stack.clickhouse.kill();
