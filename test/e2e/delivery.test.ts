@@ -93,23 +93,23 @@ type Received = { readonly bytes: Buffer; readonly clean: boolean };
 
 const readThroughKill = async (responses: readonly IncomingMessage[]): Promise<Received[]> => {
   // Before the kill: a small answer may break before the kill has returned, and says so only to a listener.
-  const ends = responses.map(
-    (response) =>
-      new Promise<boolean>((resolve) => {
-        response.once("end", () => resolve(true));
-        response.once("error", () => resolve(false));
-      }),
-  );
-  const read = async (response: IncomingMessage, at: number): Promise<Received> => {
+  const answers = responses.map((response) => ({
+    response,
+    end: new Promise<boolean>((resolve) => {
+      response.once("end", () => resolve(true));
+      response.once("error", () => resolve(false));
+    }),
+  }));
+  const read = async ({ response, end }: (typeof answers)[number]): Promise<Received> => {
     const chunks: Buffer[] = [];
     response.on("data", (chunk: Buffer) => chunks.push(chunk));
     response.resume();
-    const clean = (await ends[at]) ?? false;
+    const clean = await end;
     return { bytes: Buffer.concat(chunks), clean };
   };
   await system.stack.clickhouse.kill();
   try {
-    return await Promise.all(responses.map(read));
+    return await Promise.all(answers.map(read));
   } finally {
     await system.stack.clickhouse.start();
     await until("ClickHouse answers again", 20_000, async () => {

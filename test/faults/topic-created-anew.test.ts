@@ -104,7 +104,7 @@ describe("a topic that is deleted and created anew while ingest stands still", (
     });
   };
 
-  it("before ingest has stored a watermark, and is killed: reads all of the new one, and is counted", async () => {
+  it("before ingest has stored a watermark, and is killed: reads all of the new one, and is reported", async () => {
     gate.arm(new Map([["landing", { nth: 1, side: "before" }]]));
     await send("early", BEFORE);
     await start();
