@@ -3,7 +3,7 @@ CREATE TABLE IF NOT EXISTS {{local watermarks}} {{on cluster}} (
   list LowCardinality(String) COMMENT 'a list, or what else is complete up to it: changes, changes of a list, changes with dates known; or topic of a list',
   version UInt64 COMMENT 'the instant in microseconds',
   instant DateTime64(6, 'UTC') COMMENT 'every event that reached the bus before it is readable; of a topic: its id was found',
-  topic_id String COMMENT 'of a topic: tells the topic from one of the same name that was deleted; empty: the brokers give none',
+  topic_id String COMMENT 'of a topic: tells it from one of the same name that was deleted',
   created_anew_at DateTime64(3, 'UTC') COMMENT 'when another id was found; 1970: never'
 ) ENGINE = {{engine ReplacingMergeTree(version)}} ORDER BY list;
 

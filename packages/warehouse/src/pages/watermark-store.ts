@@ -6,8 +6,7 @@ import type { Session } from "../session/session.ts";
 export type Watermarks = Readonly<Partial<Record<ListName, Micros>>>;
 
 export type TopicIdentity = {
-  /** null: the brokers gave none. */
-  readonly topicId: string | null;
+  readonly topicId: string;
   /** Found deleted and created anew, ms since the epoch; null: never. */
   readonly createdAnew: number | null;
 };
@@ -70,7 +69,7 @@ export function createWatermarkStore(deps: { readonly session: Session }): Water
           .filter(({ list }) => isListName(list))
           .map(({ list, id, anew }) => [
             list,
-            { topicId: id === "" ? null : id, createdAnew: anew === "0" ? null : Number(anew) },
+            { topicId: id, createdAnew: anew === "0" ? null : Number(anew) },
           ]),
       );
     },
@@ -87,7 +86,7 @@ export function createWatermarkStore(deps: { readonly session: Session }): Water
         list: name,
         version,
         instant: formatTimestampZ(version),
-        topic_id: topicId ?? "",
+        topic_id: topicId,
         created_anew_at: new Date(createdAnew ?? 0).toISOString(),
       };
       await session.insert("watermarks.save_topic", { table: "watermarks", rows: [row] });

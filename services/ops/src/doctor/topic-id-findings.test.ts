@@ -3,9 +3,10 @@ import { topicIdFindings } from "./topic-id-findings.ts";
 
 const NOW = Date.parse("2026-10-20T10:00:00Z");
 const of = (id: string | null, topicId: string | null, createdAnew: number | null = null) =>
-  topicIdFindings([{ topic: "messages", id, known: { topicId, createdAnew } }], NOW).map(
-    ({ state, name, found }) => [state, name, found],
-  );
+  topicIdFindings(
+    [{ topic: "messages", id, known: topicId === null ? undefined : { topicId, createdAnew } }],
+    NOW,
+  ).map(({ state, name, found }) => [state, name, found]);
 
 it("compares the id of each topic with the one under which ingest reads", () => {
   expect(of("one", "one")).toEqual([["ok", "topic ids", "those under which ingest reads"]]);

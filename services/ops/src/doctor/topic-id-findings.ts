@@ -16,7 +16,11 @@ const READ_ANEW =
 
 /** `now`: epoch ms. */
 export const topicIdFindings = (
-  topics: readonly { readonly topic: string; readonly id: string | null; readonly known: TopicIdentity }[],
+  topics: readonly {
+    readonly topic: string;
+    readonly id: string | null;
+    readonly known: TopicIdentity | undefined;
+  }[],
   now: number,
 ): Findings => {
   if (topics.some(({ id }) => id === null)) {
@@ -29,7 +33,7 @@ export const topicIdFindings = (
     ];
   }
   const found = topics.flatMap(({ topic, id, known }): Finding[] => {
-    if (known.topicId !== null && known.topicId !== id)
+    if (known !== undefined && known.topicId !== id)
       return [
         problem(
           `topic ${topic}`,
@@ -37,19 +41,18 @@ export const topicIdFindings = (
           `see that ingest runs, which reads it from its beginning; ${READ_ANEW}`,
         ),
       ];
-    if (known.createdAnew === null || now - known.createdAnew > SHOWN_MS) return [];
-    const at = new Date(known.createdAnew).toISOString();
+    const createdAnew = known?.createdAnew ?? null;
+    if (createdAnew === null || now - createdAnew > SHOWN_MS) return [];
+    const at = new Date(createdAnew).toISOString();
     const read = `was deleted and created anew: noticed at ${at}, read from its beginning`;
     return [warning(`topic ${topic}`, read, READ_ANEW)];
   });
   if (found.length > 0) return found;
-  const isEachKnown = topics.every(({ known }) => known.topicId !== null);
+  const isEachKnown = topics.every(({ known }) => known !== undefined);
   return [
     ok("topic ids", isEachKnown ? "those under which ingest reads" : "ingest has not seen all topics yet"),
   ];
 };
-
-const UNKNOWN: TopicIdentity = { topicId: null, createdAnew: null };
 
 /** Other checks report absent servers. */
 export const identityFindings = async (
@@ -73,7 +76,7 @@ export const identityFindings = async (
       LIST_NAMES.flatMap((list) => {
         const topic = topics[list];
         const id = ids.get(topic);
-        return id === undefined ? [] : { topic, id, known: known[list] ?? UNKNOWN };
+        return id === undefined ? [] : { topic, id, known: known[list] };
       }),
       Date.now(),
     );
