@@ -127,7 +127,6 @@ it("warns once about a failing step, counts every failure, and does not affect t
   at("messages", 5, 5);
   await watch.start();
   for (let round = 1; round <= 4; round += 1) await tick(round * 10_000);
-  // A watermark must not replace the id of an unknown topic.
   expect(stored).toEqual([]);
   expect(warnings).toHaveLength(2);
   expect((await metrics("conversation_export_ingest_watermark_failures_total")).sort()).toEqual([
@@ -212,6 +211,18 @@ it("reports when another process found a topic created anew, and does not find i
   at("messages", 60, null, "two");
   await tick(20_000);
   expect([errors, identities.messages]).toEqual([[], { topicId: "two", createdAnew: 7_000 }]);
+  expect(await metrics("conversation_export_ingest_topic_created_anew_timestamp_seconds")).toEqual([
+    expect.stringMatching(/topic="messages".* 7$/),
+  ]);
+  await watch.stop();
+});
+
+it("reports what is stored while the brokers are away", async () => {
+  const { watch, identities, fail, metrics } = setUp();
+  identities.messages = { topicId: "two", createdAnew: 7_000 };
+  fail("messages");
+  await watch.start();
+  await nextTurn();
   expect(await metrics("conversation_export_ingest_topic_created_anew_timestamp_seconds")).toEqual([
     expect.stringMatching(/topic="messages".* 7$/),
   ]);

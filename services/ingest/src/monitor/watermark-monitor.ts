@@ -89,10 +89,12 @@ export const createWatermarkMonitor = (deps: {
 
   const load = (): Promise<void> =>
     attempt("load", "all", async () => {
-      const known = await store.load();
+      const [instants, identities] = await Promise.all([store.load(), store.loadTopics()]);
       for (const one of topics) {
-        const instant = known[one.list];
+        const instant = instants[one.list];
         if (instant !== undefined) noteStored(one, instant);
+        // Also while the topic or its brokers are away.
+        one.createdAnew ??= identities[one.list]?.createdAnew ?? null;
       }
       loaded = true;
     });
