@@ -1,7 +1,10 @@
 import type { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { isDeepStrictEqual } from "node:util";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { columnsOf, formatTimestampZ, RECORD_KINDS } from "@conversation-export/domain";
 import { PARQUET_SETTINGS, typedColumns } from "@conversation-export/warehouse";
+import { readParquet } from "../outside/parquet-file.ts";
 import { drain, hashed } from "./answers.ts";
 import { costOf, inPairs } from "./pairs.ts";
 import { AT_ITS_BEST, IN_ORDER, openPlain, PLAIN_RECORDS, type Range } from "./plain-query.ts";
@@ -74,24 +77,22 @@ export const benchLines = async (reading: Reading): Promise<Result[]> => {
 export const benchParquet = async (reading: Reading): Promise<Result[]> => {
   const range = rangeOf(PARQUET_SHARE);
   const columns = typedColumns(columnsOf(RECORD_KINDS.conversation.public), PLAIN_RECORDS, false);
-  const ours = async () =>
-    drain(await openRange(reading, range, { accept: "application/vnd.apache.parquet" }));
-  const peer = async () =>
-    drain(
-      await openPlain(
-        reading.system.stack.clickhouse.url("reader"),
-        range,
-        { settings: { ...PARQUET_SETTINGS, ...IN_ORDER } },
-        `${columns} FORMAT Parquet`,
-      ),
+  const openOurs = () => openRange(reading, range, { accept: "application/vnd.apache.parquet" });
+  const openPeer = () =>
+    openPlain(
+      reading.system.stack.clickhouse.url("reader"),
+      range,
+      { settings: { ...PARQUET_SETTINGS, ...IN_ORDER } },
+      `${columns} FORMAT Parquet`,
     );
-  for (const { end } of [await ours(), await peer()])
-    if (!end.endsWith("PAR1")) throw new Error("no whole file");
-  const records = Math.round(reading.conversations * PARQUET_SHARE);
+  const rows = await readParquet(await buffer(await openOurs()));
+  const peerRows = await readParquet(await buffer(await openPeer()));
+  const records = rows.length;
+  if (records === 0 || !isDeepStrictEqual(rows, peerRows)) throw new Error("other rows than the peer's");
   const units = records / 1_000;
   const pairs = await inPairs(
-    costOf({ processes: reading.both, units }, ours),
-    costOf({ processes: reading.server, units }, peer),
+    costOf({ processes: reading.both, units }, async () => drain(await openOurs())),
+    costOf({ processes: reading.server, units }, async () => drain(await openPeer())),
     { warm: 1 },
   );
   return [resultOf("parquet", "ms/1000", pairs, { records })];
