@@ -77,7 +77,7 @@ tools:
 	@sh deploy/check/require.sh linux-x64 java mvn
 
 test: tools check ## check, then unit, integration and end-to-end tests: every rule and promise, each once
-	@sh deploy/check/require.sh python3
+	@sh deploy/check/require.sh python3 openssl
 	@node deploy/check/run-tests.ts tests unit unit-apart integration e2e
 
 test-faults: tools setup ## the long tests: faults, brokers, TLS, sentinels, image, chart, foreign programs

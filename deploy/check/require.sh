@@ -22,7 +22,7 @@ for command in "$@"; do
     java) lacks "java is missing: Kafka needs Java 17 or newer; on Debian and Ubuntu: apt-get install openjdk-17-jre-headless" ;;
     mvn) lacks "mvn is missing: Maven fetches Kafka and Redis; on Debian and Ubuntu: apt-get install maven" ;;
     openssl) lacks "openssl is missing: the tests make certificates with it; on Debian and Ubuntu: apt-get install openssl" ;;
-    python3) lacks "python3 is missing: the contract tests need Python 3.11 or newer; on Debian and Ubuntu: apt-get install python3 python3-venv" ;;
+    python3) lacks "python3 is missing: the tests need Python 3.11 or newer; on Debian and Ubuntu: apt-get install python3 python3-venv" ;;
     *) lacks "$command is missing" ;;
     esac
     continue
@@ -38,7 +38,7 @@ for command in "$@"; do
     ;;
   python3)
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-      lacks "python3 is $(python3 --version 2>&1): the contract tests need Python 3.11 or newer"
+      lacks "python3 is $(python3 --version 2>&1): the tests need Python 3.11 or newer"
     python3 -c 'import ensurepip, venv' 2>/dev/null ||
       lacks "python3 has no venv: on Debian and Ubuntu: apt-get install python3-venv"
     ;;
