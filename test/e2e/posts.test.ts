@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { smsTriggerEventSchema } from "@conversation-export/domain";
 import { createJobClient, erasureJobId, type JobClient, type JobState } from "@conversation-export/queue";
 import { createLogger } from "@conversation-export/runtime";
@@ -200,16 +201,22 @@ describe("requests that write", () => {
 
     it("are one request and one entry when ten equal ones come at once, from two processes", async () => {
       const before = (await queue.counts()).erasure;
+      const second = (): number => Math.floor(Date.now() / 1_000);
+      // Two on both sides of a second's end may be two requests.
+      await sleep(1_000 - (Date.now() % 1_000));
+      const from = second();
       const answers = await Promise.all(
         Array.from({ length: 10 }, (_, at) => erase("at-once", at % 2 === 0 ? {} : { api: other.apiUrl })),
       );
+      const most = 1 + second() - from;
       expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
       const ids = new Set(answers.map(idOf));
-      expect(ids.size).toBe(1);
-      const [id = ""] = ids;
-      expect(await rowsOf(id)).toBe(1);
-      expect((await queue.counts()).erasure.waiting).toBe(before.waiting + 1);
-      expect((await get(`${V2}/${id}`)).body).toMatchObject({ status: "queued" });
+      expect(ids.size).toBeLessThanOrEqual(most);
+      for (const id of ids) {
+        expect(await rowsOf(id)).toBe(1);
+        expect((await get(`${V2}/${id}`)).body).toMatchObject({ status: "queued" });
+      }
+      expect((await queue.counts()).erasure.waiting).toBe(before.waiting + ids.size);
     });
 
     it("belong to the client, and are new ones when the former is finished", async () => {
